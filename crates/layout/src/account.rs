@@ -1,0 +1,193 @@
+use pleach_tree::{BranchTree, By, CacheSemantics, Context, Operation, ReplacementKind, Trigger};
+use serde::Serialize;
+
+use crate::LayoutError;
+use crate::layouts::{Layout, LayoutKind, Layouts};
+
+/// Size of the packed layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PackedStats {
+    /// Tokens.
+    pub tokens: usize,
+    /// Visible (row, key) pairs.
+    pub pairs: u64,
+    /// Loss terms.
+    pub supervised: usize,
+}
+
+/// Size of a layout of several sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LayoutStats {
+    /// Sequences, which is passes through a model.
+    pub sequences: usize,
+    /// Tokens.
+    pub tokens: usize,
+    /// Visible (row, key) pairs.
+    pub pairs: u64,
+    /// Loss terms.
+    pub supervised: usize,
+}
+
+/// The sizes of all layouts of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Calls of the policy.
+    pub generations: usize,
+    /// Evict and replace records, those of a chat template apart.
+    pub evictions: usize,
+    /// Tokens that the policy sampled.
+    pub sampled_tokens: usize,
+    /// The exact layout of one sequence.
+    pub packed: PackedStats,
+    /// The exact layout of K + 1 sequences; it does not exist under `kv_evict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<LayoutStats>,
+    /// The last view of each thread.
+    pub compressed: LayoutStats,
+    /// Everything a thread ever saw.
+    pub full: LayoutStats,
+}
+
+/// One eviction and what it took out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Eviction {
+    /// Id of the context it made.
+    pub context: u32,
+    /// Where it stands, as file and line.
+    pub location: String,
+    /// `evict` or `replace`.
+    pub operation: &'static str,
+    /// What kind of text stands for the span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<ReplacementKind>,
+    /// Who decided it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// What set it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Trigger>,
+    /// Tokens that left.
+    pub removed: usize,
+    /// Tokens that came for them.
+    pub added: usize,
+    /// Tokens of the context before.
+    pub before: usize,
+    /// Whether a chat template did it and no harness.
+    pub chat_template: bool,
+}
+
+/// What exactness costs: trie tokens beyond one of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Surcharge {
+    /// Tokens in the trie.
+    pub trie: usize,
+    /// Tokens in the union.
+    pub union: usize,
+}
+
+impl Surcharge {
+    /// Tokens in the trie minus tokens in the union; below 0 where rollouts share a prompt that each wrote for itself.
+    pub fn tokens(&self) -> i64 {
+        self.trie as i64 - self.union as i64
+    }
+}
+
+/// Everything that is counted without a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    /// The sizes of all layouts.
+    pub stats: Stats,
+    /// Every eviction in file order, those of a chat template among them.
+    pub evictions: Vec<Eviction>,
+}
+
+impl Account {
+    /// K, the number of passes beyond one that `segments` takes.
+    pub fn k(&self) -> Option<usize> {
+        self.stats.segments.map(|segments| segments.sequences.saturating_sub(1))
+    }
+
+    /// Supervised terms over sampled tokens; 1 where nothing was sampled.
+    pub fn coverage(&self, kind: LayoutKind) -> Option<f64> {
+        let supervised = match kind {
+            LayoutKind::Packed => self.stats.packed.supervised,
+            LayoutKind::Segments => self.stats.segments?.supervised,
+            LayoutKind::Compressed => self.stats.compressed.supervised,
+            LayoutKind::Full => self.stats.full.supervised,
+        };
+        Some(if self.stats.sampled_tokens == 0 { 1.0 } else { supervised as f64 / self.stats.sampled_tokens as f64 })
+    }
+
+    /// Bounds of the ideal speed-up of `packed` over `segments`: the ratios of tokens and of pairs.
+    pub fn ideal_speed_up(&self) -> Option<(f64, f64)> {
+        let segments = self.stats.segments.filter(|_| self.stats.packed.tokens > 0)?;
+        let tokens = segments.tokens as f64 / self.stats.packed.tokens as f64;
+        let pairs = segments.pairs as f64 / self.stats.packed.pairs as f64;
+        Some((tokens, pairs))
+    }
+}
+
+impl Layouts<'_> {
+    /// Counts everything that can be counted without a model.
+    ///
+    /// # Errors
+    /// More than 2^31 - 1 tokens in a layout.
+    pub fn account(&self) -> Result<Account, LayoutError> {
+        let tree = self.tree();
+        let evictions = evictions(tree);
+        let packed = self.packed()?;
+        let segments = match tree.header().cache {
+            CacheSemantics::Reprefill => Some(stats(&self.segments()?)),
+            CacheSemantics::KvEvict => None,
+        };
+        let stats = Stats {
+            generations: tree.generation_count(),
+            evictions: evictions.iter().filter(|eviction| !eviction.chat_template).count(),
+            sampled_tokens: tree.views().map(|view| view.output().filter(|token| token.weight.is_some()).count()).sum(),
+            packed: PackedStats { tokens: packed.tokens(), pairs: packed.pairs(), supervised: packed.supervised() },
+            segments,
+            compressed: stats(&self.compressed()?),
+            full: stats(&self.full()?),
+        };
+        Ok(Account { stats, evictions })
+    }
+
+    /// What exactness costs in tokens.
+    ///
+    /// # Errors
+    /// More than 2^31 - 1 tokens in the packed layout.
+    pub fn surcharge(&self) -> Result<Surcharge, LayoutError> {
+        Ok(Surcharge { trie: self.packed()?.tokens(), union: self.certificate().union_tokens })
+    }
+}
+
+fn stats(layout: &Layout) -> LayoutStats {
+    LayoutStats {
+        sequences: layout.sequences.len(),
+        tokens: layout.tokens(),
+        pairs: layout.pairs(),
+        supervised: layout.supervised(),
+    }
+}
+
+fn evictions(tree: &BranchTree) -> Vec<Eviction> {
+    tree.contexts().filter_map(|context| eviction(tree, context)).collect()
+}
+
+fn eviction(tree: &BranchTree, context: &Context) -> Option<Eviction> {
+    let id = context.id()?;
+    let (operation, replacement, by, trigger) = match tree.operation(id)? {
+        Operation::Evict(evict) => {
+            let kind = evict.replacement.as_ref().map(|replacement| replacement.kind);
+            ("evict", kind, evict.by.clone(), evict.trigger)
+        }
+        Operation::Replace(replace) => ("replace", None, replace.by.clone(), None),
+        Operation::Append(_) | Operation::Fork(_) => return None,
+    };
+    let before = tree.parent(id).and_then(|parent| tree.context(parent)).map_or(0, Context::tokens);
+    let removed: usize = context.removed().iter().map(pleach_tree::Span::len).sum();
+    let chat_template = by.as_ref().is_some_and(|by| by.name.as_deref() == Some("chat_template"));
+    let location = tree.context_location(id).map_or_else(String::new, |at| format!("{}:{}", at.file, at.line));
+    let added = (context.tokens() + removed).saturating_sub(before);
+    Some(Eviction { context: id.0, location, operation, replacement, by, trigger, removed, added, before, chat_template })
+}

@@ -1,0 +1,156 @@
+use pleach_tree::{BranchTree, CacheSemantics, Operation, ReplacementKind};
+use serde::Serialize;
+
+use crate::forest::Forest;
+use crate::naive::{self, Flat};
+use crate::{Identity, LayoutError, Sequence, packed, segments, tape};
+
+/// Which layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayoutKind {
+    /// The trie in depth-first order, exact in one pass.
+    Packed,
+    /// One causal sequence per maximal view, exact in K + 1 passes.
+    Segments,
+    /// The last view of each thread: time travel, and evicted samples are not trained.
+    Compressed,
+    /// Everything a thread ever saw: stale context.
+    Full,
+}
+
+impl LayoutKind {
+    /// All layouts.
+    pub const ALL: [Self; 4] = [Self::Packed, Self::Segments, Self::Compressed, Self::Full];
+
+    /// Its name in formats and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Segments => "segments",
+            Self::Compressed => "compressed",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// The sequences of one layout, and which token of which segment stands where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// Which layout it is.
+    pub kind: LayoutKind,
+    /// Its rows.
+    pub sequences: Vec<Sequence>,
+    /// For each row the identity of each of its tokens; of tokens that are one node, the first to appear.
+    pub identities: Vec<Vec<Identity>>,
+    /// For `packed` under reprefill: the index of the token before each token, -1 at a root.
+    pub parents: Option<Vec<i32>>,
+}
+
+impl Layout {
+    /// Number of tokens in all rows.
+    pub fn tokens(&self) -> usize {
+        self.sequences.iter().map(Sequence::len).sum()
+    }
+
+    /// Number of visible (row, key) pairs.
+    pub fn pairs(&self) -> u64 {
+        self.sequences.iter().map(Sequence::pairs).sum()
+    }
+
+    /// Number of loss terms.
+    pub fn supervised(&self) -> usize {
+        self.sequences.iter().map(|sequence| sequence.terms.len()).sum()
+    }
+}
+
+/// All layouts of one tree, built from one walk over its views.
+#[derive(Debug, Clone)]
+pub struct Layouts<'t> {
+    tree: &'t BranchTree,
+    forest: Forest<u32>,
+}
+
+impl<'t> Layouts<'t> {
+    /// Walks the views of `tree`, in time linear in the tokens that its operations add.
+    ///
+    /// # Errors
+    /// A segment without tokens, a latent replacement, more than 2^31 - 1 tokens.
+    pub fn new(tree: &'t BranchTree) -> Result<Self, LayoutError> {
+        check(tree)?;
+        let forest = Forest::grow(tree, |span| tree.tokens(span).iter().copied());
+        crate::sequence::index(forest.trie.len())?;
+        Ok(Self { tree, forest })
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &'t BranchTree {
+        self.tree
+    }
+
+    /// The layout of a kind.
+    ///
+    /// # Errors
+    /// [`LayoutError::KvEvict`] for `segments` under `kv_evict`; more than 2^31 - 1 tokens.
+    pub fn layout(&self, kind: LayoutKind) -> Result<Layout, LayoutError> {
+        match kind {
+            LayoutKind::Packed => self.packed(),
+            LayoutKind::Segments => self.segments(),
+            LayoutKind::Compressed => self.compressed(),
+            LayoutKind::Full => self.full(),
+        }
+    }
+
+    /// The exact layout of one sequence: the trie in depth-first order, or the tape under `kv_evict`.
+    ///
+    /// # Errors
+    /// More than 2^31 - 1 tokens.
+    pub fn packed(&self) -> Result<Layout, LayoutError> {
+        match self.tree.header().cache {
+            CacheSemantics::Reprefill => packed::packed(self.tree, &self.forest),
+            CacheSemantics::KvEvict => tape::packed(self.tree),
+        }
+    }
+
+    /// The exact layout of K + 1 causal sequences, one per maximal view.
+    ///
+    /// # Errors
+    /// [`LayoutError::KvEvict`]: survivors of an eviction in place are in no view of their own.
+    pub fn segments(&self) -> Result<Layout, LayoutError> {
+        match self.tree.header().cache {
+            CacheSemantics::Reprefill => segments::segments(self.tree, &self.forest),
+            CacheSemantics::KvEvict => Err(LayoutError::KvEvict { layout: LayoutKind::Segments.name() }),
+        }
+    }
+
+    /// Naive-Compressed: the last view of each thread.
+    ///
+    /// # Errors
+    /// More than 2^31 - 1 tokens.
+    pub fn compressed(&self) -> Result<Layout, LayoutError> {
+        Flat::layout(self.tree, LayoutKind::Compressed, &naive::compressed(self.tree))
+    }
+
+    /// Naive-Full: everything that was ever live in a thread, in order of appearance.
+    ///
+    /// # Errors
+    /// More than 2^31 - 1 tokens.
+    pub fn full(&self) -> Result<Layout, LayoutError> {
+        Flat::layout(self.tree, LayoutKind::Full, &naive::full(self.tree))
+    }
+}
+
+fn check(tree: &BranchTree) -> Result<(), LayoutError> {
+    let at = |location: Option<&pleach_tree::Location>| location.map_or_else(String::new, ToString::to_string);
+    if let Some(segment) = tree.first_without_tokens() {
+        return Err(LayoutError::NoTokens { segment, location: at(tree.segment_location(segment)) });
+    }
+    for context in tree.contexts().filter_map(pleach_tree::Context::id) {
+        if let Some(Operation::Evict(evict)) = tree.operation(context)
+            && evict.replacement.as_ref().is_some_and(|replacement| replacement.kind == ReplacementKind::Latent)
+        {
+            return Err(LayoutError::Latent { context, location: at(tree.context_location(context)) });
+        }
+    }
+    Ok(())
+}

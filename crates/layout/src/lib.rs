@@ -1,0 +1,30 @@
+//! Layouts of a conditioning tree as plain arrays that a device can take.
+//!
+//! A [`Layouts`] is built once per [`BranchTree`](pleach_tree::BranchTree). From it come the exact layouts, [`Layouts::packed`]
+//! (the token trie in depth-first order under an interval mask) and [`Layouts::segments`] (one causal sequence per maximal view),
+//! the two common flattenings [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong.
+//! Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms. Nothing of size tokens x tokens is built.
+mod account;
+mod certificate;
+mod conditioning;
+mod error;
+mod forest;
+mod layouts;
+mod naive;
+mod pack;
+mod packed;
+mod segments;
+mod sequence;
+mod tape;
+mod trie;
+mod union;
+
+pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats, Surcharge};
+pub use certificate::Certificate;
+pub use conditioning::{Conditioning, ConditioningSummary};
+pub use error::LayoutError;
+pub use layouts::{Layout, LayoutKind, Layouts};
+pub use pack::{Member, Row, pack};
+pub use sequence::{Identity, Sequence, Term};
+pub use trie::{NodeId, Trie};
+pub use union::{Union, union};

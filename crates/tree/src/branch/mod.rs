@@ -1,0 +1,13 @@
+//! The branch tree: contexts as nodes, the operations that made them as edges.
+mod build;
+mod check;
+mod evict;
+mod generation;
+mod piece;
+mod ranges;
+mod register;
+mod tree;
+
+pub use build::TreeBuilder;
+pub use piece::{Piece, PieceId, Span};
+pub use tree::{BranchTree, Context, Event, Operation};

@@ -1,0 +1,50 @@
+use std::fmt;
+
+use petgraph::dot::{Config, Dot};
+
+use crate::{BranchTree, ContextId, Operation};
+
+impl BranchTree {
+    /// The branch tree as a graph in the DOT language: contexts with their sizes, and operations between them.
+    pub fn dot(&self) -> impl fmt::Display + '_ {
+        let context = |id: Option<ContextId>| id.map_or_else(|| "empty".to_string(), |id| id.to_string());
+        let graph = self.graph.map(
+            |_, node| {
+                let called: Vec<String> = self
+                    .generations()
+                    .filter(|generation| Some(generation.context) == node.id())
+                    .map(|generation| format!("\\n{} ({}/{})", generation.id, generation.rollout, generation.thread))
+                    .collect();
+                format!("{}\\n{} tokens{}", context(node.id()), node.tokens(), called.concat())
+            },
+            |edge, _| {
+                let made = self.graph.edge_endpoints(edge).and_then(|(_, to)| self.graph[to].id());
+                made.and_then(|id| Some(describe(self.operation(id)?, self.context(id)?.removed()))).unwrap_or_default()
+            },
+        );
+        let attributes = |label: &str| format!("label=\"{}\"", label.replace('"', "\\\""));
+        let text = format!(
+            "{}",
+            Dot::with_attr_getters(
+                &graph,
+                &[Config::NodeNoLabel, Config::EdgeNoLabel],
+                &|_, edge| attributes(edge.weight()),
+                &|_, (_, label)| format!("shape=box {}", attributes(label)),
+            )
+        );
+        text
+    }
+}
+
+fn describe(operation: Operation<'_>, removed: &[crate::Span]) -> String {
+    let tokens: usize = removed.iter().map(crate::Span::len).sum();
+    match operation {
+        Operation::Append(append) => format!("append {}", append.segments.len()),
+        Operation::Evict(evict) => {
+            let kind = evict.replacement.as_ref().map_or_else(String::new, |r| format!(" -> {:?}", r.kind).to_lowercase());
+            format!("evict {tokens} tokens{kind}")
+        }
+        Operation::Replace(_) => format!("replace, {tokens} tokens leave"),
+        Operation::Fork(fork) => format!("fork ({:?})", fork.reason).to_lowercase(),
+    }
+}

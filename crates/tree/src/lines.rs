@@ -1,0 +1,269 @@
+use std::borrow::Cow;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use memchr::memmem;
+use serde::de::DeserializeOwned;
+
+use crate::{Fault, Location, Report};
+
+/// How a damaged file is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Repair what can be repaired, and list it, instead of rejecting the file.
+    pub lenient: bool,
+    /// Longest line in bytes that is held in memory.
+    pub max_line_bytes: usize,
+}
+
+impl ReadOptions {
+    /// Rejects a damaged file with a list of all its faults.
+    pub const STRICT: Self = Self { lenient: false, max_line_bytes: 256 << 20 };
+    /// Repairs what can be repaired and lists what was done.
+    pub const LENIENT: Self = Self { lenient: true, ..Self::STRICT };
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self::STRICT
+    }
+}
+
+/// JSON Lines read one line at a time, with every kind of damage named and, in lenient mode, repaired.
+///
+/// Lines end at LF and nowhere else, so a raw U+2028 inside a string is text. Both eviction records and the session files of
+/// harnesses are read through it, which is why it knows nothing of records.
+#[derive(Debug)]
+pub struct JsonLines<R> {
+    reader: R,
+    file: Arc<str>,
+    options: ReadOptions,
+    number: u64,
+    buffer: Vec<u8>,
+    done: bool,
+}
+
+enum Filled {
+    End,
+    Line { finished: bool },
+    TooLong,
+}
+
+impl<R: BufRead> JsonLines<R> {
+    /// Reads `reader`, which errors call `file`.
+    pub fn new(reader: R, file: impl Into<Arc<str>>, options: ReadOptions) -> Self {
+        Self { reader, file: file.into(), options, number: 0, buffer: Vec::new(), done: false }
+    }
+
+    /// The name that errors use.
+    pub fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
+    /// How damage is treated.
+    pub fn options(&self) -> ReadOptions {
+        self.options
+    }
+
+    /// Reads the values of the next line that has any into `out`, and the faults into `report`.
+    ///
+    /// There is more than one value where records were glued together. Returns the line's location, or `None` at the end.
+    ///
+    /// # Errors
+    /// Only those of the underlying reader.
+    pub fn next_line<T: DeserializeOwned>(&mut self, out: &mut Vec<T>, report: &mut Report) -> io::Result<Option<Location>> {
+        out.clear();
+        while !self.done {
+            self.number += 1;
+            let location = Location::line(&self.file, self.number);
+            match self.fill()? {
+                Filled::End => self.done = true,
+                Filled::TooLong => {
+                    let limit = self.options.max_line_bytes;
+                    report.fault(self.options.lenient, location.clone(), Fault::LineTooLong { limit });
+                }
+                Filled::Line { finished } => {
+                    self.parse(&location, finished, out, report);
+                    if !out.is_empty() {
+                        return Ok(Some(location));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn fill(&mut self) -> io::Result<Filled> {
+        self.buffer.clear();
+        let mut too_long = false;
+        let mut any = false;
+        loop {
+            let available = match self.reader.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            };
+            if available.is_empty() {
+                return Ok(if too_long {
+                    Filled::TooLong
+                } else if any {
+                    Filled::Line { finished: false }
+                } else {
+                    Filled::End
+                });
+            }
+            any = true;
+            let end = memchr::memchr(b'\n', available);
+            let piece = &available[..end.unwrap_or(available.len())];
+            if too_long || self.buffer.len() + piece.len() > self.options.max_line_bytes {
+                too_long = true;
+                self.buffer = Vec::new();
+            } else {
+                self.buffer.extend_from_slice(piece);
+            }
+            let used = piece.len() + usize::from(end.is_some());
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok(if too_long { Filled::TooLong } else { Filled::Line { finished: true } });
+            }
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&mut self, at: &Location, finished: bool, out: &mut Vec<T>, report: &mut Report) {
+        if self.number == 1 && self.first_line(at, report) {
+            return;
+        }
+        if self.buffer.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        if let Ok(value) = serde_json::from_slice(&self.buffer) {
+            out.push(value);
+            return;
+        }
+        let lenient = self.options.lenient;
+        let mut faults = Vec::new();
+        let text = mend(&self.buffer, &mut faults);
+        let mut standing = false;
+        for fault in faults {
+            standing |= report.fault(lenient, at.clone(), fault);
+        }
+        if text.bytes().all(|b| b.is_ascii_whitespace()) {
+            return;
+        }
+        let found = out.len();
+        match take_values(&text, out) {
+            Ok(1) => {}
+            Ok(count) => standing |= report.fault(lenient, at.clone(), Fault::GluedRecords { count }),
+            Err(error) if error.is_eof() && !finished => {
+                report.fault(lenient, at.clone(), Fault::TruncatedLine { bytes: self.buffer.len() });
+            }
+            Err(error) => {
+                standing = match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+                    Ok(_) => {
+                        let fault = describe::<T>(&text);
+                        report.fault(lenient, at.key(fault.0), Fault::Field { message: fault.1 })
+                    }
+                    Err(_) => report.fault(lenient, at.clone(), Fault::Json { message: error.to_string() }),
+                };
+            }
+        }
+        if standing {
+            out.truncate(found);
+        }
+    }
+
+    /// Handles what can only stand at the start of a file; true where nothing else of it can be read.
+    fn first_line(&mut self, at: &Location, report: &mut Report) -> bool {
+        const MAGIC: [(&[u8], &str); 4] =
+            [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz")];
+        if let Some((_, kind)) = MAGIC.iter().find(|(magic, _)| self.buffer.starts_with(magic)) {
+            report.fault(self.options.lenient, at.clone(), Fault::Compressed { kind: (*kind).into() });
+            self.done = true;
+            return true;
+        }
+        if self.buffer.starts_with(b"\xef\xbb\xbf") {
+            self.buffer.drain(..3);
+            report.repaired(at.clone(), Fault::ByteOrderMark);
+        }
+        false
+    }
+}
+
+/// Takes NUL bytes, invalid UTF-8 and lone surrogates out of a line that did not parse.
+fn mend<'a>(line: &'a [u8], faults: &mut Vec<Fault>) -> Cow<'a, str> {
+    let nuls = memchr::memchr_iter(0, line).count();
+    let bytes: Cow<'a, [u8]> = if nuls > 0 {
+        faults.push(Fault::NulBytes { count: nuls });
+        Cow::Owned(line.iter().copied().filter(|&b| b != 0).collect())
+    } else {
+        Cow::Borrowed(line)
+    };
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        faults.push(Fault::InvalidUtf8 { at: error.valid_up_to() });
+    }
+    let text = match bytes {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    };
+    match pair_surrogates(&text) {
+        (_, 0) => text,
+        (mended, count) => {
+            faults.push(Fault::LoneSurrogate { count });
+            Cow::Owned(mended)
+        }
+    }
+}
+
+/// Puts `\ufffd` for every escaped surrogate without its other half; returns the text and how many there were.
+fn pair_surrogates(text: &str) -> (String, usize) {
+    let bytes = text.as_bytes();
+    if memmem::find(bytes, b"\\u").is_none() {
+        return (String::new(), 0);
+    }
+    let unit = |at: usize| -> Option<u16> {
+        let hex = bytes.get(at..at + 6).filter(|b| b.starts_with(b"\\u"))?;
+        u16::from_str_radix(std::str::from_utf8(&hex[2..]).ok()?, 16).ok()
+    };
+    let (mut out, mut lone, mut at, mut copied) = (String::with_capacity(text.len()), 0, 0, 0);
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        at += found;
+        match unit(at) {
+            Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => at += 12,
+            Some(0xd800..=0xdfff) => {
+                out.push_str(&text[copied..at]);
+                out.push_str("\\ufffd");
+                (lone, at, copied) = (lone + 1, at + 6, at + 6);
+            }
+            Some(_) => at += 6,
+            None => at = (at + 2).min(bytes.len()),
+        }
+    }
+    out.push_str(&text[copied..]);
+    (out, lone)
+}
+
+fn take_values<T: DeserializeOwned>(text: &str, out: &mut Vec<T>) -> Result<usize, serde_json::Error> {
+    let mut count = 0;
+    for value in serde_json::Deserializer::from_str(text).into_iter::<T>() {
+        match value {
+            Ok(value) => out.push(value),
+            Err(error) => {
+                out.truncate(out.len() - count);
+                return Err(error);
+            }
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Key path and message of why `text`, which is JSON, is not a `T`.
+fn describe<T: DeserializeOwned>(text: &str) -> (String, String) {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => (String::new(), "records are glued together".into()),
+        Err(error) => match error.path().to_string() {
+            path if path == "." => (String::new(), error.inner().to_string()),
+            path => (path, error.inner().to_string()),
+        },
+    }
+}
