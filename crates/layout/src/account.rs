@@ -1,4 +1,6 @@
-use pleach_tree::{BranchTree, By, CacheSemantics, Context, Operation, ReplacementKind, Trigger};
+use std::ops::Add;
+
+use pleach_tree::{BranchTree, By, ByKind, CacheSemantics, Context, Operation, ReplacementKind, Trigger};
 use serde::Serialize;
 
 use crate::LayoutError;
@@ -48,6 +50,40 @@ pub struct Stats {
     pub full: LayoutStats,
 }
 
+impl Add for LayoutStats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            sequences: self.sequences + other.sequences,
+            tokens: self.tokens + other.tokens,
+            pairs: self.pairs + other.pairs,
+            supervised: self.supervised + other.supervised,
+        }
+    }
+}
+
+/// Sums over trees; `segments` only where both have it.
+impl Add for Stats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            generations: self.generations + other.generations,
+            evictions: self.evictions + other.evictions,
+            sampled_tokens: self.sampled_tokens + other.sampled_tokens,
+            packed: PackedStats {
+                tokens: self.packed.tokens + other.packed.tokens,
+                pairs: self.packed.pairs + other.packed.pairs,
+                supervised: self.packed.supervised + other.packed.supervised,
+            },
+            segments: self.segments.zip(other.segments).map(|(a, b)| a + b),
+            compressed: self.compressed + other.compressed,
+            full: self.full + other.full,
+        }
+    }
+}
+
 /// One eviction and what it took out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Eviction {
@@ -93,7 +129,7 @@ impl Surcharge {
 }
 
 /// Everything that is counted without a model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Account {
     /// The sizes of all layouts.
     pub stats: Stats,
@@ -107,15 +143,21 @@ impl Account {
         self.stats.segments.map(|segments| segments.sequences.saturating_sub(1))
     }
 
+    /// The size of a layout; `None` for one that does not exist under the tree's cache semantics.
+    pub fn layout(&self, kind: LayoutKind) -> Option<LayoutStats> {
+        let PackedStats { tokens, pairs, supervised } = self.stats.packed;
+        match kind {
+            LayoutKind::Packed => Some(LayoutStats { sequences: 1, tokens, pairs, supervised }),
+            LayoutKind::Segments => self.stats.segments,
+            LayoutKind::Compressed => Some(self.stats.compressed),
+            LayoutKind::Full => Some(self.stats.full),
+        }
+    }
+
     /// Supervised terms over sampled tokens; 1 where nothing was sampled.
     pub fn coverage(&self, kind: LayoutKind) -> Option<f64> {
-        let supervised = match kind {
-            LayoutKind::Packed => self.stats.packed.supervised,
-            LayoutKind::Segments => self.stats.segments?.supervised,
-            LayoutKind::Compressed => self.stats.compressed.supervised,
-            LayoutKind::Full => self.stats.full.supervised,
-        };
-        Some(if self.stats.sampled_tokens == 0 { 1.0 } else { supervised as f64 / self.stats.sampled_tokens as f64 })
+        let (supervised, sampled) = (self.layout(kind)?.supervised, self.stats.sampled_tokens);
+        Some(if sampled == 0 { 1.0 } else { supervised as f64 / sampled as f64 })
     }
 
     /// Bounds of the ideal speed-up of `packed` over `segments`: the ratios of tokens and of pairs.
@@ -174,7 +216,7 @@ fn evictions(tree: &BranchTree) -> Vec<Eviction> {
     tree.contexts().filter_map(|context| eviction(tree, context)).collect()
 }
 
-fn eviction(tree: &BranchTree, context: &Context) -> Option<Eviction> {
+pub(crate) fn eviction(tree: &BranchTree, context: &Context) -> Option<Eviction> {
     let id = context.id()?;
     let (operation, replacement, by, trigger) = match tree.operation(id)? {
         Operation::Evict(evict) => {
@@ -186,8 +228,13 @@ fn eviction(tree: &BranchTree, context: &Context) -> Option<Eviction> {
     };
     let before = tree.parent(id).and_then(|parent| tree.context(parent)).map_or(0, Context::tokens);
     let removed: usize = context.removed().iter().map(pleach_tree::Span::len).sum();
-    let chat_template = by.as_ref().is_some_and(|by| by.name.as_deref() == Some("chat_template"));
+    let chat_template = by.as_ref().is_some_and(by_chat_template);
     let location = tree.context_location(id).map_or_else(String::new, |at| format!("{}:{}", at.file, at.line));
     let added = (context.tokens() + removed).saturating_sub(before);
     Some(Eviction { context: id.0, location, operation, replacement, by, trigger, removed, added, before, chat_template })
+}
+
+/// Whether an eviction is a chat template's, which renders earlier turns differently, and no harness's.
+pub(crate) fn by_chat_template(by: &By) -> bool {
+    by.kind == ByKind::Rule && by.name.as_deref() == Some("chat_template")
 }

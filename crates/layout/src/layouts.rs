@@ -88,6 +88,10 @@ impl<'t> Layouts<'t> {
         self.tree
     }
 
+    pub(crate) fn forest(&self) -> &Forest<u32> {
+        &self.forest
+    }
+
     /// The layout of a kind.
     ///
     /// # Errors

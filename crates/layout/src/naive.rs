@@ -56,8 +56,11 @@ impl Flat {
 
     /// The terms of one of the thread's generations.
     pub(crate) fn terms(&self, view: &View<'_>) -> Vec<Term> {
-        let generation = view.generation().id.0;
+        let (generation, context) = (view.generation().id.0, view.context().tokens());
         let term = |token: pleach_tree::OutputToken| {
+            if context + token.offset as usize == 0 {
+                return None;
+            }
             let source = self.place(token.segment, token.at)?.checked_sub(1)?;
             Some(Term { source, target: token.token, generation, offset: token.offset, weight: token.weight? })
         };

@@ -76,7 +76,9 @@ fn identities(tree: &BranchTree, forest: &Forest<u32>, place: &[u32]) -> Vec<Ide
         while let Some(id) = piece.filter(|_| !named[node.index()]) {
             let span = tree.pieces()[id.index()].span;
             for offset in (span.start..span.end).rev() {
-                named[node.index()] = true;
+                if std::mem::replace(&mut named[node.index()], true) {
+                    break;
+                }
                 identities[place[node.index()] as usize] = Identity { segment: span.segment.0, offset };
                 node = forest.trie.parent(node).unwrap_or(NodeId::ROOT);
             }

@@ -96,25 +96,21 @@ impl Tape {
         }
     }
 
-    /// A segment enters the context: it is processed, unless it was sampled here and still lives.
+    /// A segment enters the context: what of it is not alive is processed, so a sampled segment is not processed again.
     fn enter(&mut self, tree: &BranchTree, segment: SegmentId) {
-        if let Some(waiting) = self.pending.iter().position(|&pending| pending == segment) {
-            self.pending.remove(waiting);
-            return;
-        }
-        let living = self.alive.get(&segment).is_some_and(|alive| alive.iter().any(Option::is_some));
-        if !living {
-            self.process(tree, segment);
-        }
+        self.pending.retain(|&pending| pending != segment);
+        self.process(tree, segment);
     }
 
     fn process(&mut self, tree: &BranchTree, segment: SegmentId) {
         let tokens = tree.segment(segment).and_then(|segment| segment.tokens.as_deref()).unwrap_or_default();
-        let start = self.tokens.len();
-        self.tokens.extend_from_slice(tokens);
-        self.identities.extend((0..tokens.len() as u32).map(|offset| Identity { segment: segment.0, offset }));
-        self.deaths.resize(self.tokens.len(), None);
-        self.alive.insert(segment, (start..self.tokens.len()).map(Some).collect());
+        let alive = self.alive.entry(segment).or_insert_with(|| vec![None; tokens.len()]);
+        for ((place, &token), offset) in alive.iter_mut().zip(tokens).zip(0..).filter(|((place, _), _)| place.is_none()) {
+            *place = Some(self.tokens.len());
+            self.tokens.push(token);
+            self.identities.push(Identity { segment: segment.0, offset });
+            self.deaths.push(None);
+        }
     }
 
     fn generate(&mut self, tree: &BranchTree, view: &View<'_>) -> Vec<Term> {
@@ -124,13 +120,14 @@ impl Tape {
             self.kill(Span { segment, start: 0, end });
         }
         let generation = view.generation().id.0;
-        let before = self.tokens.len();
+        let (before, context) = (self.tokens.len(), view.context().tokens());
         for &segment in &view.generation().output {
             self.process(tree, segment);
             self.pending.push(segment);
         }
         let term = |token: pleach_tree::OutputToken| {
-            let source = (before + token.offset as usize).checked_sub(1)?;
+            let offset = token.offset as usize;
+            let source = (before + offset).checked_sub(1).filter(|_| context + offset > 0)?;
             let weight = token.weight?;
             Some(Term { source: source as u32, target: token.token, generation, offset: token.offset, weight })
         };

@@ -13,7 +13,10 @@ impl BranchTree {
                 let called: Vec<String> = self
                     .generations()
                     .filter(|generation| Some(generation.context) == node.id())
-                    .map(|generation| format!("\\n{} ({}/{})", generation.id, generation.rollout, generation.thread))
+                    .map(|generation| {
+                        let (rollout, thread) = (escaped(&generation.rollout), escaped(&generation.thread));
+                        format!("\\n{} ({rollout}/{thread})", generation.id)
+                    })
                     .collect();
                 format!("{}\\n{} tokens{}", context(node.id()), node.tokens(), called.concat())
             },
@@ -22,7 +25,7 @@ impl BranchTree {
                 made.and_then(|id| Some(describe(self.operation(id)?, self.context(id)?.removed()))).unwrap_or_default()
             },
         );
-        let attributes = |label: &str| format!("label=\"{}\"", label.replace('"', "\\\""));
+        let attributes = |label: &str| format!("label=\"{label}\"");
         let text = format!(
             "{}",
             Dot::with_attr_getters(
@@ -34,6 +37,11 @@ impl BranchTree {
         );
         text
     }
+}
+
+/// A name as it stands inside a quoted label.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ")
 }
 
 fn describe(operation: Operation<'_>, removed: &[crate::Span]) -> String {

@@ -19,16 +19,19 @@
 //! # Ok::<(), pleach_tree::TreeError>(())
 //! ```
 mod branch;
+mod clip;
 mod dot;
 mod error;
 mod ids;
 mod lines;
 mod reader;
 mod record;
+mod rollout;
 mod view;
 mod writer;
 
 pub use branch::{BranchTree, Context, Event, Operation, Piece, PieceId, Span, TreeBuilder};
+pub use clip::clip;
 pub use error::{Diagnostic, Fault, Location, Report, Severity, TreeError};
 pub use ids::{ContextId, GenerationId, SegmentId};
 pub use lines::{JsonLines, ReadOptions};

@@ -3,7 +3,8 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use memchr::memmem;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
 use crate::{Fault, Location, Report};
 
@@ -67,7 +68,9 @@ impl<R: BufRead> JsonLines<R> {
 
     /// Reads the values of the next line that has any into `out`, and the faults into `report`.
     ///
-    /// There is more than one value where records were glued together. Returns the line's location, or `None` at the end.
+    /// There is more than one value where records were glued together. A line that was mended gives its values under either mode,
+    /// so that what refers to them is not at fault as well; whoever reads strictly rejects the file in the end. Returns the line's
+    /// location, or `None` at the end.
     ///
     /// # Errors
     /// Only those of the underlying reader.
@@ -142,32 +145,33 @@ impl<R: BufRead> JsonLines<R> {
         let lenient = self.options.lenient;
         let mut faults = Vec::new();
         let text = mend(&self.buffer, &mut faults);
-        let mut standing = false;
         for fault in faults {
-            standing |= report.fault(lenient, at.clone(), fault);
+            report.fault(lenient, at.clone(), fault);
         }
-        if text.bytes().all(|b| b.is_ascii_whitespace()) {
-            return;
-        }
-        let found = out.len();
-        match take_values(&text, out) {
-            Ok(1) => {}
-            Ok(count) => standing |= report.fault(lenient, at.clone(), Fault::GluedRecords { count }),
+        let mut pieces = Vec::new();
+        match split(&text, &mut pieces) {
+            Ok(()) => {}
             Err(error) if error.is_eof() && !finished => {
                 report.fault(lenient, at.clone(), Fault::TruncatedLine { bytes: self.buffer.len() });
+                return;
             }
             Err(error) => {
-                standing = match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-                    Ok(_) => {
-                        let fault = describe::<T>(&text);
-                        report.fault(lenient, at.key(fault.0), Fault::Field { message: fault.1 })
-                    }
-                    Err(_) => report.fault(lenient, at.clone(), Fault::Json { message: error.to_string() }),
-                };
+                let message = format!("{} at byte {}", cause(&error), error.column());
+                report.fault(lenient, at.clone(), Fault::Json { message });
+                return;
             }
         }
-        if standing {
-            out.truncate(found);
+        if pieces.len() > 1 {
+            report.fault(lenient, at.clone(), Fault::GluedRecords { count: pieces.len() });
+        }
+        for piece in pieces {
+            match serde_json::from_str(piece) {
+                Ok(value) => out.push(value),
+                Err(error) => {
+                    let (key, message) = describe::<T>(piece, &error);
+                    report.fault(lenient, at.key(key), Fault::Field { message });
+                }
+            }
         }
     }
 
@@ -197,8 +201,8 @@ fn mend<'a>(line: &'a [u8], faults: &mut Vec<Fault>) -> Cow<'a, str> {
     } else {
         Cow::Borrowed(line)
     };
-    if let Err(error) = std::str::from_utf8(&bytes) {
-        faults.push(Fault::InvalidUtf8 { at: error.valid_up_to() });
+    if let Err(error) = std::str::from_utf8(line) {
+        faults.push(Fault::InvalidUtf8 { at: error.valid_up_to() + 1 });
     }
     let text = match bytes {
         Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
@@ -241,29 +245,51 @@ fn pair_surrogates(text: &str) -> (String, usize) {
     (out, lone)
 }
 
-fn take_values<T: DeserializeOwned>(text: &str, out: &mut Vec<T>) -> Result<usize, serde_json::Error> {
-    let mut count = 0;
-    for value in serde_json::Deserializer::from_str(text).into_iter::<T>() {
-        match value {
-            Ok(value) => out.push(value),
-            Err(error) => {
-                out.truncate(out.len() - count);
-                return Err(error);
-            }
-        }
-        count += 1;
+/// Puts each JSON value of a line into `pieces`, most often one.
+fn split<'t>(text: &'t str, pieces: &mut Vec<&'t str>) -> Result<(), serde_json::Error> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let mut start = 0;
+    while let Some(value) = values.next() {
+        value?;
+        let end = values.byte_offset();
+        pieces.push(&text[start..end]);
+        start = end;
     }
-    Ok(count)
+    Ok(())
 }
 
 /// Key path and message of why `text`, which is JSON, is not a `T`.
-fn describe<T: DeserializeOwned>(text: &str) -> (String, String) {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Ok(_) => (String::new(), "records are glued together".into()),
-        Err(error) => match error.path().to_string() {
-            path if path == "." => (String::new(), error.inner().to_string()),
-            path => (path, error.inner().to_string()),
-        },
+fn describe<T: DeserializeOwned>(text: &str, error: &serde_json::Error) -> (String, String) {
+    let tagged = tag_first(text);
+    let mut deserializer = serde_json::Deserializer::from_str(tagged.as_deref().unwrap_or(text));
+    let (path, message) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => (String::new(), cause(error)),
+        Err(found) => (found.path().to_string(), cause(found.inner())),
+    };
+    let path = if path == "." { String::new() } else { path };
+    let named = ["missing field `", "duplicate field `"].into_iter().find_map(|start| message.strip_prefix(start));
+    match named.and_then(|rest| rest.strip_suffix('`')) {
+        Some(field) if path.is_empty() => (field.into(), message),
+        Some(field) => (format!("{path}.{field}"), message),
+        None => (path, message),
     }
+}
+
+/// The object with its tag moved to the front, where it stands elsewhere: such a record is read without a detour, which keeps
+/// the path to the key at fault.
+fn tag_first(text: &str) -> Option<String> {
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(text) else { return None };
+    if fields.keys().next().is_some_and(|first| first == "t") {
+        return None;
+    }
+    let tag = fields.shift_remove("t")?;
+    fields.shift_insert(0, "t".into(), tag);
+    Some(Value::Object(fields).to_string())
+}
+
+/// What went wrong, without the place, which counts from the start of the line and not of the file.
+fn cause(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    message.strip_suffix(&place).map(Into::into).unwrap_or(message)
 }

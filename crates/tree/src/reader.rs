@@ -32,7 +32,7 @@ impl<R: BufRead> RecordReader<R> {
 
     /// The next record and where it stands, or `None` at the end.
     ///
-    /// Faults of lines go into `report`; a line at fault yields no record unless lenient reading could repair it.
+    /// Faults of lines go into `report`; where that has errors in the end, the file is at fault, whatever records it gave.
     ///
     /// # Errors
     /// Only those of the underlying reader.

@@ -6,8 +6,8 @@ use super::check;
 use super::piece::Pieces;
 use super::tree::{BranchTree, Context, Event};
 use crate::{
-    CacheSemantics, ContextId, Fault, Generation, GenerationId, Header, Location, Outcome, PieceId, Record, Report, Segment,
-    SegmentId, TreeError,
+    CacheSemantics, ContextId, Fault, Fidelity, Generation, GenerationId, Header, Location, Outcome, PieceId, Record, Report,
+    Segment, SegmentId, Severity, TreeError,
 };
 
 /// Builds a [`BranchTree`] from records in file order, checking each against those above it.
@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) calls: FxHashMap<String, SegmentId>,
     pub(super) orphans: FxHashSet<SegmentId>,
     pub(super) roots: FxHashMap<(String, String), ContextId>,
+    /// Unknown tags, each with where it stands first and how often.
+    pub(super) unknown: IndexMap<String, (Location, usize)>,
     /// The newest context under each root, for `kv_evict`.
     pub(super) newest: FxHashMap<ContextId, ContextId>,
 }
@@ -81,6 +83,9 @@ impl TreeBuilder {
             self.headless = true;
             report.fault(self.lenient, at.clone(), Fault::MissingHeader);
         }
+        if self.repeats(&record) {
+            return;
+        }
         match record {
             Record::Header(header) => self.push_header(at, header, report),
             Record::Segment(segment) => self.push_segment(at, segment, report),
@@ -92,7 +97,7 @@ impl TreeBuilder {
             Record::Outcome(outcome) => self.push_outcome(at, outcome, report),
             Record::Unknown(fields) => {
                 let record = Record::Unknown(fields);
-                report.warn(at.clone(), Fault::UnknownType { tag: record.tag().into() });
+                self.state.unknown.entry(record.tag().into()).or_insert((at.clone(), 0)).1 += 1;
                 self.keep(at, record);
             }
         }
@@ -104,7 +109,13 @@ impl TreeBuilder {
     /// [`TreeError::Rejected`] with everything that was found, where any of it is an error.
     pub fn finish(mut self, mut report: Report) -> Result<(BranchTree, Report), TreeError> {
         self.check_loss(&mut report);
+        for (tag, (first, count)) in std::mem::take(&mut self.state.unknown) {
+            report.warn(first, Fault::UnknownType { tag, count });
+        }
         report.sort();
+        if self.lenient {
+            self.lower_fidelity(&report);
+        }
         let Some(header) = self.header.take().filter(|_| !report.has_errors()) else {
             return Err(TreeError::Rejected(report));
         };
@@ -122,6 +133,34 @@ impl TreeBuilder {
             events: self.events,
         };
         Ok((tree, report))
+    }
+
+    /// Whether the record makes a context that the same record has made above.
+    fn repeats(&self, record: &Record) -> bool {
+        let made = match record {
+            Record::Append(append) => append.context,
+            Record::Evict(evict) => evict.context,
+            Record::Replace(replace) => replace.context,
+            Record::Fork(fork) => fork.context,
+            _ => return false,
+        };
+        let first = self.contexts.get(&made).and_then(|&node| self.graph[node].record);
+        first.is_some_and(|first| self.records[first] == *record)
+    }
+
+    /// What was repaired may not be what the policy saw, and the header says so.
+    fn lower_fidelity(&mut self, report: &Report) {
+        let loses = |fault: &Fault| !matches!(fault, Fault::ByteOrderMark | Fault::GluedRecords { .. });
+        if !report.of(Severity::Repaired).any(|diagnostic| loses(&diagnostic.fault)) {
+            return;
+        }
+        let kept = self.records.iter_mut().find_map(|record| match record {
+            Record::Header(header) => Some(header),
+            _ => None,
+        });
+        for header in kept.into_iter().chain(&mut self.header) {
+            header.fidelity = Fidelity::Inferred;
+        }
     }
 
     /// Stores a record and returns its index.

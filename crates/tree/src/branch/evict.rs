@@ -49,6 +49,11 @@ impl Ranges {
         (Self(map), overlapping)
     }
 
+    /// The ranges of a segment, sorted and disjoint.
+    pub(super) fn of(&self, segment: SegmentId) -> impl Iterator<Item = (u32, u32)> {
+        self.0.get(&segment).into_iter().flatten().map(|&(start, end, _)| (start, end))
+    }
+
     /// Takes the ranges out of `spans`.
     pub(super) fn cut(&self, spans: &[Span]) -> Cut {
         let mut cut = Cut::default();
@@ -92,16 +97,6 @@ impl Cut {
         if !span.is_empty() {
             self.items.push(Item::Kept(span));
         }
-    }
-
-    /// Number of ranges and of tokens that were taken out of each segment.
-    pub(super) fn removed_of(&self) -> FxHashMap<SegmentId, (usize, usize)> {
-        let mut removed: FxHashMap<SegmentId, (usize, usize)> = FxHashMap::default();
-        for span in &self.removed {
-            let entry = removed.entry(span.segment).or_default();
-            *entry = (entry.0 + 1, entry.1 + span.len());
-        }
-        removed
     }
 
     /// The spans that are left.

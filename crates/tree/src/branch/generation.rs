@@ -2,20 +2,32 @@
 use rustc_hash::FxHashSet;
 
 use super::build::TreeBuilder;
-use crate::{Fault, Generation, Location, Origin, Record, Report, Segment, SegmentId};
+use crate::{Fault, Generation, Location, LossRun, Origin, Record, Report, Segment, SegmentId};
 
 impl TreeBuilder {
     pub(super) fn check_generation(&mut self, at: &Location, generation: &mut Generation, report: &mut Report) {
         self.check_output(at, generation, report);
         self.check_thread(at, generation, report);
         self.check_trained_twice(at, generation, report);
-        let context = &self.graph[self.contexts[&generation.context]];
-        let first = generation.output.iter().filter_map(|&id| self.segment(id)).find(|segment| segment.extent() > 0);
-        if context.tokens == 0 && first.is_some_and(|segment| segment.origin == Origin::Policy) {
-            report.fault(self.lenient, at.key("context"), Fault::EmptyPrefix { generation: generation.id });
-        }
+        self.check_prefix(at, generation, report);
         if generation.prompt_tokens.is_some() {
             self.check_prompt(at, generation, report);
+        }
+    }
+
+    /// The first token of a view has no term, so it can have no weight either.
+    ///
+    /// What is text yet is checked once it is tokens: a chat template may put glue before it.
+    fn check_prefix(&mut self, at: &Location, generation: &Generation, report: &mut Report) {
+        if self.graph[self.contexts[&generation.context]].tokens > 0 {
+            return;
+        }
+        let first = generation.output.iter().find(|&&id| self.extent(id) > 0).and_then(|id| self.segments.get(id));
+        let Some(Record::Segment(segment)) = first.map(|&index| &mut self.records[index]) else { return };
+        let trained = segment.declared_weight(0) != Some(0.0) && !self.owners.contains_key(&segment.id);
+        if segment.origin == Origin::Policy && segment.tokens.is_some() && trained {
+            report.fault(self.lenient, at.key("context"), Fault::EmptyPrefix { generation: generation.id });
+            segment.unweight_first();
         }
     }
 
@@ -46,23 +58,40 @@ impl TreeBuilder {
         if first != root {
             let fault = Fault::SecondRoot { thread: generation.thread.clone(), root, first };
             report.fault(self.lenient, at.key("thread"), fault);
-            generation.thread = format!("{}~{}", generation.thread, root.0);
-            let renamed = (generation.rollout.clone(), generation.thread.clone());
-            self.state.roots.entry(renamed).or_insert(root);
+            let mut renamed = (generation.rollout.clone(), format!("{}~{}", generation.thread, root.0));
+            while *self.state.roots.entry(renamed.clone()).or_insert(root) != root {
+                renamed.1.push('~');
+            }
+            generation.thread = renamed.1;
         }
     }
 
-    fn check_trained_twice(&self, at: &Location, generation: &Generation, report: &mut Report) {
-        for (index, &id) in generation.output.iter().enumerate() {
-            let (Some(&first), Some(segment)) = (self.owners.get(&id), self.segment(id)) else { continue };
+    fn check_trained_twice(&mut self, at: &Location, generation: &mut Generation, report: &mut Report) {
+        for (index, id) in generation.output.iter_mut().enumerate() {
+            let (Some(&first), Some(segment)) = (self.owners.get(id), self.segment(*id)) else { continue };
             if segment.origin == Origin::Policy && has_loss(segment) {
-                let fault = Fault::TrainedTwice { segment: id, first, second: generation.id };
+                let fault = Fault::TrainedTwice { segment: *id, first, second: generation.id };
+                let copy = segment.clone();
                 report.fault(self.lenient, at.key(format!("output[{index}]")), fault);
+                if self.lenient {
+                    *id = self.keep_copy(at, copy);
+                }
             }
         }
     }
 
-    fn check_prompt(&self, at: &Location, generation: &Generation, report: &mut Report) {
+    /// Stores a segment once more without loss; its id comes from the far end of the space, where no writer counts.
+    fn keep_copy(&mut self, at: &Location, mut copy: Segment) -> SegmentId {
+        copy.id = (0..=u32::MAX).rev().map(SegmentId).find(|id| !self.segments.contains_key(id)).unwrap_or(copy.id);
+        let end = copy.extent() as u32;
+        copy.loss = copy.tokens.is_some().then(|| (0..end.min(1)).map(|start| LossRun { start, end, weight: 0.0 }).collect());
+        let id = copy.id;
+        let index = self.keep(at.clone(), Record::Segment(copy));
+        self.segments.insert(id, index);
+        id
+    }
+
+    fn check_prompt(&self, at: &Location, generation: &mut Generation, report: &mut Report) {
         let path = self.pieces.path(self.tail(generation.context));
         let context: Vec<u32> = path
             .into_iter()
@@ -81,6 +110,7 @@ impl TreeBuilder {
         let (context, recorded) = (self.window(&context, first), self.window(recorded, first));
         let fault = Fault::PromptMismatch { generation: generation.id, at: first, context, recorded };
         report.fault(self.lenient, at.key("prompt_tokens"), fault);
+        generation.prompt_tokens = None;
     }
 
     /// A few ids around the position `at`, to be looked up in the tokenizer.

@@ -2,14 +2,17 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::TreeBuilder;
-use super::evict::Cut;
-use crate::{Evict, Evicted, Fault, Location, Report, SegmentId, Span};
+use super::evict::Ranges;
+use crate::{Evict, Evicted, Fault, Location, Report, Segment, SegmentId, Span};
 
 impl TreeBuilder {
-    /// Every range must be a range of its segment, and the segment must be in the context.
+    /// Every range must be a range of its segment, and every token of it must be in the context.
     pub(super) fn check_evicted(&self, at: &Location, before: &[Span], record: &mut Evict, report: &mut Report) {
-        let present: FxHashSet<SegmentId> = before.iter().map(|span| span.segment).collect();
         let from = record.from;
+        let mut standing: FxHashMap<SegmentId, Vec<Span>> = FxHashMap::default();
+        for span in before {
+            standing.entry(span.segment).or_default().push(*span);
+        }
         let listed = std::mem::take(&mut record.evicted);
         for (index, mut entry) in listed.into_iter().enumerate() {
             let at = at.key(format!("evicted[{index}]"));
@@ -18,71 +21,63 @@ impl TreeBuilder {
                 report.fault(self.lenient, at, Fault::MissingSegment { segment });
                 continue;
             };
-            let len = found.extent();
-            if let Some((start, end)) = entry.tokens {
-                if found.tokens.is_none() {
-                    report.fault(self.lenient, at.key(format!("{}.tokens", at.key)), Fault::RangeWithoutTokens { segment });
-                    entry.tokens = None;
-                } else if start > end || end as usize > len {
-                    let fault = Fault::RangeOutside { segment, start, end, len };
-                    report.fault(self.lenient, at.key(format!("{}.tokens", at.key)), fault);
-                    let end = end.min(self.extent(segment));
-                    entry.tokens = Some((start.min(end), end));
+            if let Some(range) = entry.tokens {
+                let at = at.key(format!("{}.tokens", at.key));
+                entry.tokens = self.check_range(&at, found, range, report);
+                if entry.tokens.is_some_and(|(start, end)| start == end && found.extent() > 0) {
+                    continue;
                 }
             }
-            if !present.contains(&segment) {
-                let (start, end) = entry.tokens.unwrap_or((0, self.extent(segment)));
-                report.fault(self.lenient, at, Fault::EvictedNotInContext { segment, start, end, from });
-                continue;
+            let whole = (0, self.extent(segment));
+            let (start, end) = entry.tokens.unwrap_or(whole);
+            let inside = inside(standing.get(&segment).map_or(&[], Vec::as_slice), (start, end));
+            let tokens: u32 = inside.iter().map(|(start, end)| end - start).sum();
+            if inside.is_empty() || (entry.tokens.is_some() && tokens < end - start) {
+                let key = if entry.tokens.is_some() { format!("{}.tokens", at.key) } else { at.key.clone() };
+                report.fault(self.lenient, at.key(key), Fault::EvictedNotInContext { segment, start, end, from });
+                record.evicted.extend(inside.into_iter().map(|(start, end)| Evicted::range(segment, start, end)));
+            } else {
+                record.evicted.push(entry);
             }
-            record.evicted.push(entry);
         }
     }
 
-    /// Every token of a listed range must be in the context.
-    pub(super) fn check_removed(&self, at: &Location, cut: &Cut, record: &mut Evict, report: &mut Report) {
-        let mut listed: FxHashMap<SegmentId, (usize, bool)> = FxHashMap::default();
-        for Evicted { segment, tokens, .. } in &record.evicted {
-            let entry = listed.entry(*segment).or_default();
-            match tokens {
-                Some((start, end)) => entry.0 += (end - start) as usize,
-                None => entry.1 = true,
-            }
+    /// The range as it can be used; `None` for the whole segment.
+    fn check_range(&self, at: &Location, of: &Segment, (start, end): (u32, u32), report: &mut Report) -> Option<(u32, u32)> {
+        let (segment, len) = (of.id, of.extent());
+        if of.tokens.is_none() {
+            report.fault(self.lenient, at.clone(), Fault::RangeWithoutTokens { segment });
+            return None;
         }
-        let removed = cut.removed_of();
-        for (index, entry) in record.evicted.iter().enumerate() {
-            let (Some((start, end)), (asked, whole)) = (entry.tokens, listed[&entry.segment]) else { continue };
-            let found = removed.get(&entry.segment).map_or(0, |(_, tokens)| *tokens);
-            if !whole && found < asked {
-                let fault = Fault::EvictedNotInContext { segment: entry.segment, start, end, from: record.from };
-                report.fault(self.lenient, at.key(format!("evicted[{index}].tokens")), fault);
-            }
+        let empty = start == end && len > 0;
+        if start > end || end as usize > len || empty {
+            report.fault(self.lenient, at.clone(), Fault::RangeOutside { segment, start, end, len });
         }
-        let inside: FxHashMap<SegmentId, Vec<Span>> = cut.removed.iter().fold(FxHashMap::default(), |mut map, span| {
-            map.entry(span.segment).or_insert_with(Vec::new).push(*span);
-            map
-        });
-        self.narrow(record, &inside);
+        let end = end.min(self.extent(segment));
+        Some((start.min(end), end))
     }
 
-    /// Leaves in the record what lenient reading took out, so that it can be written back as sound records.
-    fn narrow(&self, record: &mut Evict, inside: &FxHashMap<SegmentId, Vec<Span>>) {
-        if !self.lenient {
-            return;
+    /// Ranges that overlap become their union, which stands where the first of them was listed.
+    pub(super) fn merge(&self, at: &Location, record: &mut Evict, report: &mut Report) {
+        let (ranges, overlapping) = Ranges::collect(&record.evicted, |id| self.extent(id));
+        for &segment in &overlapping {
+            report.fault(self.lenient, at.key("evicted"), Fault::OverlappingRanges { segment });
         }
         let listed = std::mem::take(&mut record.evicted);
-        let mut done = FxHashSet::default();
+        let whole: FxHashSet<SegmentId> =
+            listed.iter().filter(|entry| entry.tokens.is_none()).map(|entry| entry.segment).collect();
+        let mut merged = FxHashSet::default();
         for entry in listed {
-            let Some(spans) = inside.get(&entry.segment) else { continue };
-            let sound = entry.tokens.is_none_or(|(start, end)| spans.iter().any(|span| span.start <= start && end <= span.end));
-            if sound && !done.contains(&entry.segment) {
-                if entry.tokens.is_none() {
-                    done.insert(entry.segment);
-                }
+            if !overlapping.contains(&entry.segment) {
                 record.evicted.push(entry);
-            } else if !sound && done.insert(entry.segment) {
-                record.evicted.retain(|kept| kept.segment != entry.segment);
-                record.evicted.extend(spans.iter().map(|span| Evicted::range(span.segment, span.start, span.end)));
+            } else if merged.insert(entry.segment) {
+                if whole.contains(&entry.segment) {
+                    record.evicted.push(Evicted::whole(entry.segment));
+                } else {
+                    record
+                        .evicted
+                        .extend(ranges.of(entry.segment).map(|(start, end)| Evicted::range(entry.segment, start, end)));
+                }
             }
         }
     }
@@ -91,8 +86,8 @@ impl TreeBuilder {
     pub(super) fn check_replacement(&self, at: &Location, before: &[Span], record: &mut Evict, report: &mut Report) {
         let Some(replacement) = &mut record.replacement else { return };
         if replacement.latent.is_some() && replacement.kind != crate::ReplacementKind::Latent {
-            let message = "\"latent\" stands in a replacement of another kind".into();
-            report.fault(self.lenient, at.key("replacement.latent"), Fault::Field { message });
+            report.fault(self.lenient, at.key("replacement.latent"), Fault::LatentKind);
+            replacement.latent = None;
         }
         let mut present: FxHashSet<SegmentId> = before.iter().map(|span| span.segment).collect();
         let listed = std::mem::take(&mut replacement.segments);
@@ -110,4 +105,13 @@ impl TreeBuilder {
             }
         }
     }
+}
+
+/// What of a range stands among the spans of its segment; an empty segment that stands there gives an empty range.
+fn inside(standing: &[Span], (start, end): (u32, u32)) -> Vec<(u32, u32)> {
+    let overlap = |span: &Span| {
+        let (from, to) = (span.start.max(start), span.end.min(end));
+        (from < to || (span.is_empty() && from == to)).then_some((from, to))
+    };
+    standing.iter().filter_map(overlap).collect()
 }

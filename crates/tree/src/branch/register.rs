@@ -6,13 +6,18 @@ use super::build::TreeBuilder;
 use super::evict::{Cut, Ranges};
 use super::tree::{Context, Event};
 use crate::{
-    Append, ByKind, ContextId, Evict, Evidence, Extra, Fault, Fork, Location, PieceId, Record, Replace, ReplacementKind,
-    Report, Role, SegmentId, Span,
+    Append, ByKind, ContextId, Evict, Evidence, Fault, Fork, Location, PieceId, Record, Replace, ReplacementKind, Report, Role,
+    SegmentId, Span,
 };
 
 impl TreeBuilder {
-    pub(super) fn push_append(&mut self, at: Location, mut record: Append, report: &mut Report) {
-        let Some(parent) = self.parent(&at, record.context, record.from, report) else { return };
+    pub(super) fn push_append(&mut self, at: Location, record: Append, report: &mut Report) {
+        if let Some(parent) = self.parent(&at, record.context, record.from, report) {
+            self.append(at, parent, record, report);
+        }
+    }
+
+    fn append(&mut self, at: Location, parent: NodeIndex, mut record: Append, report: &mut Report) {
         match record.from {
             Some(from) => self.make_current(from),
             None => {
@@ -43,7 +48,7 @@ impl TreeBuilder {
 
     pub(super) fn push_fork(&mut self, at: Location, record: Fork, report: &mut Report) {
         let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else { return };
-        if self.kv_evict() {
+        if self.kv_evict() && self.is_newest(parent, record.from) {
             report.fault(self.lenient, at.clone(), Fault::ForkUnderKvEvict { context: record.context });
         }
         let (tail, tokens) = (self.graph[parent].tail, self.graph[parent].tokens);
@@ -82,17 +87,16 @@ impl TreeBuilder {
         let (path, before) = self.path_spans(record.from);
         self.check_evicted(&at, &before, &mut record, report);
         self.check_replacement(&at, &before, &mut record, report);
-        let (ranges, overlapping) = Ranges::collect(&record.evicted, |id| self.extent(id));
-        for segment in overlapping {
-            report.fault(self.lenient, at.key("evicted"), Fault::OverlappingRanges { segment });
-        }
+        self.merge(&at, &mut record, report);
+        let (ranges, _) = Ranges::collect(&record.evicted, |id| self.extent(id));
         let cut = ranges.cut(&before);
-        self.check_removed(&at, &cut, &mut record, report);
         if cut.removed.is_empty() {
             report.fault(self.lenient, at.key("evicted"), Fault::EmptyEviction { context: record.context });
             let segments = record.replacement.map(|replacement| replacement.segments).unwrap_or_default();
-            let append = Append { context: record.context, from: Some(record.from), segments, extra: Extra::new() };
-            return self.push_append(at, append, report);
+            let mut extra = record.extra;
+            extra.remove("segments");
+            let append = Append { context: record.context, from: Some(record.from), segments, extra };
+            return self.append(at, parent, append, report);
         }
         let spans = self.placed(&at, &cut, &mut record, report);
         let indexed = record.replacement.as_ref().is_some_and(|replacement| replacement.kind == ReplacementKind::Index);
@@ -150,11 +154,15 @@ impl TreeBuilder {
             report.fault(self.lenient, at.key("from"), Fault::MissingContext { context: from });
             return None;
         };
-        let root = self.graph[node].root;
-        if self.kv_evict() && root.is_some_and(|root| self.state.newest.get(&root) != Some(&from)) {
+        if self.kv_evict() && !self.is_newest(node, from) {
             report.fault(self.lenient, at.key("from"), Fault::ForkUnderKvEvict { context: id });
         }
         Some(node)
+    }
+
+    /// Whether nothing has been made under the root of a context since.
+    fn is_newest(&self, node: NodeIndex, context: ContextId) -> bool {
+        self.graph[node].root.is_none_or(|root| self.state.newest.get(&root) == Some(&context))
     }
 
     fn add(

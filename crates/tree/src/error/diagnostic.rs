@@ -66,7 +66,7 @@ impl fmt::Display for Diagnostic {
         let (code, fault) = (self.fault.code(), &self.fault);
         write!(f, "{}: {severity}[{code}]: {fault}; ", self.location)?;
         match self.severity {
-            Severity::Repaired => write!(f, "lenient reading {}", self.fault.repair().unwrap_or("went on")),
+            Severity::Repaired => f.write_str(self.fault.repair().unwrap_or("went on")),
             Severity::Warning | Severity::Error => f.write_str(self.fault.advice()),
         }
     }

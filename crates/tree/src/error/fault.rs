@@ -38,10 +38,10 @@ faults! {
     ByteOrderMark, "byte-order-mark", "the file begins with a byte order mark",
         do "save the file as UTF-8 without one", repair "stripped it";
     /// NUL bytes inside a line.
-    NulBytes { count: usize }, "nul-bytes", "{count} NUL bytes stand in the line",
+    NulBytes { count: usize }, "nul-bytes", "the line holds NUL bytes ({count})",
         do "the file was cut by a crash or a full disk: restore it, or read with --lenient", repair "dropped them";
     /// The last line is not finished.
-    TruncatedLine { bytes: usize }, "truncated-line", "the last line breaks off after {bytes} bytes",
+    TruncatedLine { bytes: usize }, "truncated-line", "the last line breaks off at byte {bytes}",
         do "the writer was stopped: delete the line, or read with --lenient", repair "dropped the line";
     /// Several values on one line.
     GluedRecords { count: usize }, "glued-records", "{count} records stand on one line",
@@ -50,20 +50,20 @@ faults! {
     InvalidUtf8 { at: usize }, "invalid-utf8", "byte {at} of the line is not UTF-8",
         do "convert the file to UTF-8, or read with --lenient", repair "put U+FFFD for what is not UTF-8";
     /// Half of a UTF-16 pair in an escape.
-    LoneSurrogate { count: usize }, "lone-surrogate", "{count} escapes are half of a surrogate pair",
+    LoneSurrogate { count: usize }, "lone-surrogate", "an escape holds half of a surrogate pair ({count} in the line)",
         do "a writer cut a string inside a character: read with --lenient", repair "put U+FFFD for each";
     /// A line over the limit.
     LineTooLong { limit: usize }, "line-too-long", "the line is longer than the limit of {limit} bytes",
-        do "raise the limit or cut the line", repair "left the line out";
+        do "raise max_line_bytes, or cut the line", repair "left the line out";
     /// Not JSON.
-    Json { message: String }, "json", "the line is not a JSON object: {message}",
+    Json { message: String }, "json", "the line is not JSON: {message}",
         do "mend the line, or read with --lenient", repair "left the line out";
     /// A field that is missing or has the wrong type.
     Field { message: String }, "field", "{message}",
-        do "compare the record with the format description";
+        do "write the field as the record format describes it", repair "left the record out";
     /// A record type that this version does not know.
-    UnknownType { tag: String }, "unknown-type", "record type {tag:?} is not known",
-        do "it is kept and written back; a newer version may use it";
+    UnknownType { tag: String, count: usize }, "unknown-type", "record type {tag:?} is not known ({count} in the file)",
+        do "the records are kept and written back; a newer version may use them";
     /// Records of another version.
     UnsupportedVersion { version: u32 }, "unsupported-version", "the records are of version {version}, this program reads version 1",
         do "convert them with a version of pleach that reads both";
@@ -83,7 +83,7 @@ faults! {
     // Graph.
     /// One id, two contents.
     DuplicateId { what: &'static str, id: u32 }, "duplicate-id", "{what} {id} stands above with different content",
-        do "give each {what} an id of its own", repair "kept the first";
+        do "give each an id of its own", repair "kept the first";
     /// A segment that no line above defines.
     MissingSegment { segment: SegmentId }, "missing-segment", "{segment} is not defined above",
         do "a line may only refer to what stands above it: add or move the segment's record", repair "went on without it";
@@ -114,8 +114,8 @@ faults! {
         do "evict only what the context holds", repair "took out what is there";
     /// A range beyond the segment.
     RangeOutside { segment: SegmentId, start: u32, end: u32, len: usize }, "range-outside-segment",
-        "range {start}..{end} is not a range of {segment}, which has {len} tokens",
-        do "give a half-open range inside the segment", repair "clamped it";
+        "range {start}..{end} is empty or reaches outside {segment} of length {len}",
+        do "give a half-open range inside the segment", repair "clamped it, or left it out where nothing remains";
     /// A token range of a segment without tokens.
     RangeWithoutTokens { segment: SegmentId }, "range-without-tokens", "a token range is evicted from {segment}, which has no tokens",
         do "tokenise the records first, or evict the whole segment", repair "took out the whole segment";
@@ -131,6 +131,9 @@ faults! {
     /// A place that is not there.
     PlaceOutside { index: u32, pieces: usize }, "place-outside", "place {{\"index\":{index}}} is beyond the {pieces} pieces that are left",
         do "count the contiguous pieces after removal", repair "put the replacement at the end";
+    /// Embeddings in a replacement of text.
+    LatentKind, "latent-kind", "embeddings stand in a replacement of another kind",
+        do "give the replacement the kind \"latent\"", repair "dropped the embeddings";
     /// The same tokens twice.
     DuplicateIdentity { segment: SegmentId }, "duplicate-identity", "{segment} stands twice in one context",
         do "a token identity stands at most once: write a second copy as a segment of its own", repair "kept the first place";
@@ -141,9 +144,6 @@ faults! {
     OrphanResult { segment: SegmentId, call: String, sent: &'static str }, "orphan-result",
         "{segment} answers call {call:?}, which is not in the context{sent}",
         do "check the eviction that took the call out";
-    /// Embeddings in place of tokens.
-    LatentLayout { context: ContextId }, "latent-replacement", "{context} holds embeddings in place of tokens, which no layout takes yet",
-        do "keep the records; lay out rollouts without latent replacements";
 
     // Tokens.
     /// A list that is not as long as the tokens.
@@ -164,18 +164,18 @@ faults! {
         do "check that header.tokenizer is the one that made the ids";
     /// A token that nothing conditions.
     EmptyPrefix { generation: GenerationId }, "empty-prefix", "the first token of {generation} has nothing before it",
-        do "put at least a beginning-of-text token in its context", repair "gave it no loss term";
+        do "put at least a beginning-of-text token in its context, or give it weight 0", repair "gave it weight 0";
     /// Loss where the policy sampled nothing.
     LossNotSampled { segment: SegmentId }, "loss-not-sampled", "{segment} has loss, but the policy did not sample it",
-        do "only a generation's output of origin policy can carry loss", repair "took its weights as 0";
+        do "only a generation's output of origin policy can carry loss", repair "dropped its weights";
     /// Output of two generations.
     TrainedTwice { segment: SegmentId, first: GenerationId, second: GenerationId }, "trained-twice",
         "{segment} is the output of {first} and again of {second}",
-        do "give a second call its own segments, or weight 0", repair "trained the first only";
+        do "give a second call its own segments, or weight 0", repair "gave the second call a copy of weight 0";
     /// A prompt that differs from the recorded one.
     PromptMismatch { generation: GenerationId, at: usize, context: String, recorded: String }, "prompt-mismatch",
         "the context of {generation} differs from the recorded prompt at position {at}: {context} against {recorded}",
-        do "the records do not say what the policy saw: check retokenisation at segment boundaries", repair "kept the context";
+        do "the records do not say what the policy saw: check retokenisation at segment boundaries", repair "kept the context and dropped the recorded prompt";
 
     // Adapters.
     /// What an adapter found in a harness's own file.

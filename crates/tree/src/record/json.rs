@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
 }
 
 fn tagged<'de, D: Deserializer<'de>>(tag: &str, fields: D) -> Result<Record, D::Error> {
-    Ok(match tag {
+    let record = match tag {
         "header" => Record::Header(Deserialize::deserialize(fields)?),
         "segment" => Record::Segment(Deserialize::deserialize(fields)?),
         "append" => Record::Append(Deserialize::deserialize(fields)?),
@@ -55,12 +55,18 @@ fn tagged<'de, D: Deserializer<'de>>(tag: &str, fields: D) -> Result<Record, D::
         "generation" => Record::Generation(Deserialize::deserialize(fields)?),
         "outcome" => Record::Outcome(Deserialize::deserialize(fields)?),
         _ => {
-            let mut kept = Extra::new();
-            kept.insert("t".into(), tag.into());
-            kept.append(&mut Extra::deserialize(fields)?);
-            Record::Unknown(kept)
+            let mut unknown = Extra::deserialize(fields)?;
+            if unknown.contains_key("t") {
+                return Err(D::Error::duplicate_field("t"));
+            }
+            unknown.shift_insert(0, "t".into(), tag.into());
+            return Ok(Record::Unknown(unknown));
         }
-    })
+    };
+    if record.extra().contains_key("t") {
+        return Err(D::Error::duplicate_field("t"));
+    }
+    Ok(record)
 }
 
 #[derive(Serialize)]

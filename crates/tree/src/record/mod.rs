@@ -62,6 +62,23 @@ impl Record {
     }
 }
 
+impl Record {
+    /// The fields that this version does not know; all of them for a record of unknown type.
+    pub fn extra(&self) -> &Extra {
+        match self {
+            Self::Header(record) => &record.extra,
+            Self::Segment(record) => &record.extra,
+            Self::Append(record) => &record.extra,
+            Self::Evict(record) => &record.extra,
+            Self::Replace(record) => &record.extra,
+            Self::Fork(record) => &record.extra,
+            Self::Generation(record) => &record.extra,
+            Self::Outcome(record) => &record.extra,
+            Self::Unknown(fields) => fields,
+        }
+    }
+}
+
 /// Reads an `Option` whose key must be there, so that a forgotten `from` is not taken for `null`.
 fn nullable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where

@@ -168,4 +168,15 @@ impl Segment {
         let at = runs.partition_point(|run| run.end <= offset);
         runs.get(at).filter(|run| run.start <= offset).map(|run| run.weight)
     }
+    /// Gives the first token weight 0 and leaves the weights of the others.
+    pub(crate) fn unweight_first(&mut self) {
+        let end = u32::try_from(self.extent()).unwrap_or(u32::MAX);
+        let mut runs = self.loss.take().unwrap_or_else(|| vec![LossRun { start: 0, end, weight: 1.0 }]);
+        if let Some(first) = runs.first_mut() {
+            first.start = 1;
+        }
+        runs.retain(|run| run.start < run.end);
+        runs.insert(0, LossRun { start: 0, end: 1, weight: 0.0 });
+        self.loss = Some(runs);
+    }
 }
