@@ -1,0 +1,155 @@
+//! Which line follows which, and in which conversation.
+use super::load::Session;
+use super::preserve::{self, Compaction};
+
+/// A main thread, a sub-agent or a summariser: lines that form contexts of their own.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    pub(super) name: String,
+    /// Whether the harness names it as the call that summarises.
+    pub(super) summarizer: bool,
+    /// The last line of another conversation that it starts from, where it does not start from nothing.
+    pub(super) inherits: Option<usize>,
+    pub(super) entries: Vec<usize>,
+}
+
+/// Every entry with its place, its parent and its conversation.
+#[derive(Debug)]
+pub(super) struct Links {
+    pub(super) parent: Vec<Option<usize>>,
+    /// Order in the file, as it would be without lines that were written late.
+    pub(super) place: Vec<u64>,
+    pub(super) conversation: Vec<usize>,
+    pub(super) conversations: Vec<Conversation>,
+    pub(super) compactions: Vec<Compaction>,
+}
+
+/// Room between the places of two lines, for preserved lines that were written late.
+const STEP: u64 = 1 << 24;
+
+enum Raw {
+    None,
+    Here(usize),
+    /// A line of another conversation.
+    Elsewhere(usize),
+    Dangling,
+}
+
+impl Links {
+    /// Finds the parent of every entry; a parent that is missing is a fault.
+    pub(super) fn new(session: &mut Session) -> Self {
+        let count = session.entries.len();
+        let (conversation, conversations) = conversations(session);
+        let mut links = Self {
+            parent: vec![None; count],
+            place: (1..=count as u64).map(|at| at * STEP).collect(),
+            conversation,
+            conversations,
+            compactions: Vec::new(),
+        };
+        for conversation in 0..links.conversations.len() {
+            links.link(session, conversation);
+        }
+        preserve::apply(session, &mut links);
+        links.cut_cycles(session);
+        links
+    }
+
+    fn link(&mut self, session: &mut Session, conversation: usize) {
+        let entries = self.conversations[conversation].entries.clone();
+        let mut previous = None;
+        for entry in entries {
+            self.parent[entry] = match self.raw_parent(session, entry) {
+                Raw::None => None,
+                Raw::Here(parent) => Some(parent),
+                Raw::Elsewhere(parent) => {
+                    let inherits = &mut self.conversations[conversation].inherits;
+                    *inherits = (*inherits).max(Some(parent));
+                    previous
+                }
+                Raw::Dangling => {
+                    let uuid = session.entries[entry].parent.clone().unwrap_or_default();
+                    let taken = match previous {
+                        Some(previous) => format!("line {} before it is taken", session.entries[previous].line),
+                        None => "nothing stands before it, so it is taken as a start".into(),
+                    };
+                    let message = format!("the parent {uuid} is not in the file; {taken}");
+                    session.fault(entry, "parentUuid", "dangling-parent", message);
+                    previous
+                }
+            };
+            previous = Some(entry);
+        }
+    }
+
+    fn raw_parent(&self, session: &Session, entry: usize) -> Raw {
+        let line = &session.entries[entry];
+        let Some(uuid) = &line.parent else { return Raw::None };
+        match session.find(line.file, uuid) {
+            Some(parent) if parent == entry => Raw::Dangling,
+            Some(parent) if self.conversation[parent] == self.conversation[entry] => Raw::Here(parent),
+            Some(parent) if self.conversation[entry] != 0 => Raw::Elsewhere(parent),
+            Some(_) => Raw::Dangling,
+            None if line.file == 0 => Raw::Dangling,
+            None => {
+                (0..session.files.len() as u32).find_map(|file| session.find(file, uuid)).map_or(Raw::Dangling, Raw::Elsewhere)
+            }
+        }
+    }
+
+    /// The line before an entry in its conversation.
+    pub(super) fn previous(&self, entry: usize) -> Option<usize> {
+        let entries = &self.conversations[self.conversation[entry]].entries;
+        let at = entries.binary_search(&entry).ok()?;
+        at.checked_sub(1).map(|at| entries[at])
+    }
+
+    /// Takes the parent from one line of every circle.
+    fn cut_cycles(&mut self, session: &mut Session) {
+        let mut seen = vec![0_usize; self.parent.len()];
+        for start in 0..self.parent.len() {
+            let (mut at, mark) = (start, start + 1);
+            while seen[at] == 0 {
+                seen[at] = mark;
+                let Some(parent) = self.parent[at] else { break };
+                if seen[parent] == mark {
+                    self.parent[at] = None;
+                    let message = "the line is its own ancestor; it is taken as a start".into();
+                    session.fault(at, "parentUuid", "parent-cycle", message);
+                    break;
+                }
+                at = parent;
+            }
+        }
+    }
+}
+
+/// Sorts lines into the main conversation, one for each other file, and one for each sidechain in the main file.
+fn conversations(session: &Session) -> (Vec<usize>, Vec<Conversation>) {
+    let named = |name: String| {
+        let summarizer = name.starts_with("agent-acompact");
+        Conversation { name, summarizer, inherits: None, entries: Vec::new() }
+    };
+    let mut all = vec![named("main".into())];
+    all.extend(session.files.iter().skip(1).map(|file| named(file.stem.clone())));
+    let main = session.entries.iter().filter(|entry| entry.file == 0);
+    let only_sidechains = main.clone().all(|entry| entry.sidechain);
+    let mut of = Vec::with_capacity(session.entries.len());
+    for (index, entry) in session.entries.iter().enumerate() {
+        let conversation = if entry.file > 0 || !entry.sidechain || only_sidechains {
+            entry.file as usize
+        } else {
+            let parent = entry.parent.as_deref().and_then(|uuid| session.find(0, uuid));
+            match parent.filter(|&parent| parent < index).map(|parent| of[parent]) {
+                Some(conversation) if conversation != 0 => conversation,
+                _ => {
+                    all.push(named(format!("sidechain-{}", entry.line)));
+                    all.len() - 1
+                }
+            }
+        };
+        of.push(conversation);
+        all[conversation].entries.push(index);
+    }
+    (of, all)
+}

@@ -1,0 +1,151 @@
+//! Session files as entries.
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::Arc;
+
+use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report};
+use rustc_hash::FxHashMap;
+
+use super::entry::{Entry, Flaw};
+use super::line::Line;
+
+/// Types of lines that are known and stand in no context.
+const SILENT: [&str; 14] = [
+    "progress",
+    "system",
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "custom-title",
+    "ai-title",
+    "last-prompt",
+    "tag",
+    "agent-name",
+    "agent-color",
+    "agent-setting",
+    "pr-link",
+    "mode",
+];
+
+/// Everything that was read: a session and what its sub-agents wrote.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) files: Vec<SessionFile>,
+    /// The lines of all files, file after file, in file order.
+    pub(super) entries: Vec<Entry>,
+    pub(super) version: Option<String>,
+    pub(super) lenient: bool,
+    pub(super) report: Report,
+}
+
+/// One file of a session.
+#[derive(Debug)]
+pub(super) struct SessionFile {
+    /// The name that errors use.
+    pub(super) name: Arc<str>,
+    /// The name in the header, relative to the folder of the session.
+    pub(super) listed: String,
+    /// What its thread is called.
+    pub(super) stem: String,
+    by_uuid: FxHashMap<Arc<str>, usize>,
+}
+
+impl Session {
+    pub(super) fn new(lenient: bool) -> Self {
+        Self { files: Vec::new(), entries: Vec::new(), version: None, lenient, report: Report::default() }
+    }
+
+    /// Reads one file; the first is the session itself.
+    ///
+    /// # Errors
+    /// Only those of `reader`.
+    pub(super) fn read(
+        &mut self,
+        reader: impl BufRead,
+        name: Arc<str>,
+        listed: String,
+        options: ReadOptions,
+    ) -> std::io::Result<()> {
+        let stem = listed.rsplit('/').next().unwrap_or_default();
+        let stem = stem.strip_suffix(".jsonl").unwrap_or(stem).to_owned();
+        self.files.push(SessionFile { name: Arc::clone(&name), listed, stem, by_uuid: FxHashMap::default() });
+        let mut lines = JsonLines::new(reader, Arc::clone(&name), options);
+        let mut values: Vec<Line> = Vec::new();
+        let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
+        while let Some(at) = lines.next_line(&mut values, &mut self.report)? {
+            for line in values.drain(..) {
+                match line.kind.as_deref() {
+                    Some("user" | "assistant" | "attachment") => {}
+                    Some(kind) if SILENT.contains(&kind) => {}
+                    kind => unknown.entry(kind.unwrap_or_default().to_owned()).or_insert((at.line, 0)).1 += 1,
+                }
+                self.take(line, &at);
+            }
+        }
+        for (kind, (line, count)) in unknown {
+            let message = format!("type {kind:?} is not known to this adapter; lines of it ({count}) are taken as no context");
+            self.report.warn(Location::line(&name, line), Fault::Harness { code: "unknown-line-type", message });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: Line, at: &Location) {
+        if self.version.is_none() {
+            self.version.clone_from(&line.version);
+        }
+        let file = self.files.len() - 1;
+        let number = u32::try_from(file).unwrap_or(u32::MAX);
+        let (entry, flaws) = Entry::new(line, number, at.line, file > 0);
+        for flaw in flaws {
+            let (code, key, message) = match flaw {
+                Flaw::NoUuid => ("no-uuid", "uuid", "the line has no uuid; the number of the line stands for it"),
+                Flaw::NoMessageId => {
+                    ("no-message-id", "message.id", "the message has no id; the line is taken as a call of its own")
+                }
+                Flaw::OddContent => {
+                    ("odd-content", "message.content", "the content is neither text nor blocks; it is taken as empty")
+                }
+            };
+            self.report.fault(self.lenient, at.key(key), Fault::Harness { code, message: message.into() });
+        }
+        let Some(entry) = entry else { return };
+        match self.files[file].by_uuid.get(&entry.uuid) {
+            None => {
+                self.files[file].by_uuid.insert(Arc::clone(&entry.uuid), self.entries.len());
+                self.entries.push(entry);
+            }
+            Some(&first) if self.entries[first].body == entry.body => {
+                let message = format!("the line repeats line {}, which holds its place", self.entries[first].line);
+                self.report.warn(at.key("uuid"), Fault::Harness { code: "repeated-line", message });
+            }
+            Some(&first) => {
+                let message =
+                    format!("line {} has the same uuid and other content; the first is kept", self.entries[first].line);
+                self.report.fault(self.lenient, at.key("uuid"), Fault::Harness { code: "duplicate-uuid", message });
+            }
+        }
+    }
+
+    /// The entry of a file with this uuid.
+    pub(super) fn find(&self, file: u32, uuid: &str) -> Option<usize> {
+        self.files.get(file as usize)?.by_uuid.get(uuid).copied()
+    }
+
+    /// Where an entry was read.
+    pub(super) fn location(&self, entry: usize) -> Location {
+        let entry = &self.entries[entry];
+        Location::line(&self.files[entry.file as usize].name, entry.line)
+    }
+
+    /// Notes a fault that lenient reading repairs as `message` says.
+    pub(super) fn fault(&mut self, entry: usize, key: &str, code: &'static str, message: String) {
+        let at = self.location(entry).key(key);
+        self.report.fault(self.lenient, at, Fault::Harness { code, message });
+    }
+
+    /// Notes what a reader should know although nothing had to be guessed.
+    pub(super) fn warn(&mut self, entry: usize, key: &str, code: &'static str, message: String) {
+        let at = self.location(entry).key(key);
+        self.report.warn(at, Fault::Harness { code, message });
+    }
+}

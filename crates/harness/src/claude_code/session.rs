@@ -1,0 +1,143 @@
+//! From the files of a session to its records.
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pleach_tree::{Fault, Fidelity, Header, ReadOptions, Record, Severity};
+
+use super::link::Links;
+use super::load::Session;
+use super::replay::Replay;
+use super::turns::Turns;
+use super::usage::{self, UsageCheck};
+use super::{summary, turns};
+use crate::{Conversion, HarnessError};
+
+/// One file of a session, opened.
+#[derive(Debug)]
+pub struct SessionInput<R> {
+    /// Its text.
+    pub reader: R,
+    /// The name that errors use.
+    pub name: String,
+    /// The name that the header lists, relative to the folder of the session.
+    pub listed: String,
+}
+
+/// Converts the session file at `path` and what its sub-agents wrote beside it.
+pub(crate) fn convert_file(path: &Path, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut files = vec![(path.to_owned(), name)];
+    for file in subagents(path)? {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        files.push((file, format!("{stem}/subagents/{name}")));
+    }
+    let mut session = Session::new(options.lenient);
+    for (file, listed) in files {
+        let open = File::open(&file).map_err(|source| io_error(&file, source))?;
+        let name: Arc<str> = file.display().to_string().into();
+        let reader = BufReader::with_capacity(1 << 18, open);
+        session.read(reader, name, listed, options).map_err(|source| io_error(&file, source))?;
+    }
+    finish(session)
+}
+
+/// The files in the folder of sub-agents that belongs to a session, in the order of their names.
+fn subagents(path: &Path) -> Result<Vec<PathBuf>, HarnessError> {
+    let folder = path.with_extension("").join("subagents");
+    let listing = match folder.read_dir() {
+        Ok(listing) => listing,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(error) => return Err(io_error(&folder, error)),
+    };
+    let mut files = Vec::new();
+    for entry in listing {
+        let file = entry.map_err(|source| io_error(&folder, source))?.path();
+        if file.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn io_error(path: &Path, source: io::Error) -> HarnessError {
+    HarnessError::Io { file: path.display().to_string(), source }
+}
+
+/// Converts a session that is already open: its own file and those of its sub-agents.
+///
+/// # Errors
+/// [`HarnessError::Io`], or [`HarnessError::Rejected`] with every fault of the files.
+pub fn convert_readers<R: BufRead>(
+    main: SessionInput<R>,
+    subagents: impl IntoIterator<Item = SessionInput<R>>,
+    options: ReadOptions,
+) -> Result<Conversion, HarnessError> {
+    let mut session = Session::new(options.lenient);
+    for input in std::iter::once(main).chain(subagents) {
+        let name: Arc<str> = input.name.as_str().into();
+        let read = session.read(input.reader, name, input.listed, options);
+        read.map_err(|source| HarnessError::Io { file: input.name, source })?;
+    }
+    finish(session)
+}
+
+fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
+    let links = Links::new(&mut session);
+    let turns = Turns::new(&mut session, &links);
+    let summarisers = summary::find(&mut session, &links, &turns);
+    let mut replay = Replay::new(&mut session, &links, &turns, summarisers);
+    replay.run();
+    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].clone());
+    let heads: Vec<(usize, usize)> = replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
+    let records = std::mem::take(&mut replay.records.records);
+    report_usage(&mut session, &turns.turns, &heads, &usage);
+    let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
+    let rank = |name: &Arc<str>| order.iter().position(|file| file == name);
+    session.report.diagnostics.sort_by_key(|found| (rank(&found.location.file), found.location.line));
+    if session.report.has_errors() {
+        return Err(HarnessError::Rejected(session.report));
+    }
+    let mut all = Vec::with_capacity(records.len() + 1);
+    all.push(Record::Header(header(&session)));
+    all.extend(records);
+    Ok(Conversion { records: all, report: session.report, usage: Some(usage).filter(|usage| !usage.eras.is_empty()) })
+}
+
+/// Message by message; a file that had to be repaired says less.
+fn header(session: &Session) -> Header {
+    let repaired = session.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
+    let fidelity = if repaired { Fidelity::Inferred } else { Fidelity::Message };
+    let mut header = Header::new("claude-code", fidelity);
+    header.harness_version.clone_from(&session.version);
+    header.files = session.files.iter().map(|file| file.listed.clone()).collect();
+    header
+}
+
+fn report_usage(session: &mut Session, turns: &[turns::Turn], heads: &[(usize, usize)], usage: &UsageCheck) {
+    let head = |generation: u32| {
+        let at = heads.binary_search_by_key(&(generation as usize), |&(generation, _)| generation).ok()?;
+        Some(turns[heads[at].1].head)
+    };
+    for era in &usage.eras {
+        if let Some(line) = era.calls.first().filter(|_| era.hidden_tokens >= 1.0).and_then(|call| head(call.generation.0)) {
+            let message = format!(
+                "about {:.0} tokens of every request of thread {} from here on are not in the file: system prompt, tools, reminders, attached files",
+                era.hidden_tokens, era.thread
+            );
+            session.warn(line, "message.usage", "hidden-context", message);
+        }
+        for call in era.calls.iter().filter(|call| call.deviates) {
+            if let Some(line) = head(call.generation.0) {
+                let message = format!(
+                    "the API counted {} input tokens where the reconstructed request has about {:.0}",
+                    call.recorded_tokens, call.expected_tokens
+                );
+                session.warn(line, "message.usage", "usage-deviates", message);
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The size of every reconstructed request against what the API counted.
+use indexmap::IndexMap;
+use pleach_tree::GenerationId;
+use serde::Serialize;
+
+/// A call whose input was counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub(super) generation: GenerationId,
+    pub(super) turn: usize,
+    pub(super) era: usize,
+    pub(super) context_bytes: u64,
+    pub(super) context_segments: u64,
+    pub(super) tokens: u64,
+}
+
+impl Call {
+    /// Size of the context, what wraps its segments included.
+    fn size(&self) -> f64 {
+        self.context_bytes as f64 + WRAPPING * self.context_segments as f64
+    }
+}
+
+/// Reconstructed requests against recorded usage.
+///
+/// What a session file does not hold (the system prompt, tool schemas, some reminders, files attached again after a compaction) is in
+/// every request all the same. Between two compactions it hardly changes, so it shows as the intercept of recorded tokens over
+/// the reconstructed size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UsageCheck {
+    /// One fit for each stretch between compactions, in the order in which they begin.
+    pub eras: Vec<EraUsage>,
+}
+
+/// The calls between two compactions of a thread.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EraUsage {
+    /// The thread of its first call.
+    pub thread: String,
+    /// Tokens per byte of text.
+    pub tokens_per_byte: f64,
+    /// Tokens of every request that the file does not hold.
+    pub hidden_tokens: f64,
+    /// Its calls, in order.
+    pub calls: Vec<CallUsage>,
+}
+
+/// One call against its recorded usage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallUsage {
+    /// The call.
+    pub generation: GenerationId,
+    /// Bytes of text in its reconstructed context.
+    pub context_bytes: u64,
+    /// Segments in its reconstructed context.
+    pub context_segments: u64,
+    /// Input tokens that the API counted, cached ones included.
+    pub recorded_tokens: u64,
+    /// Tokens that the fit expects.
+    pub expected_tokens: f64,
+    /// Whether the two differ by more than the other calls of the stretch do, so that something is missing or too much.
+    pub deviates: bool,
+}
+
+/// Bytes that a segment's role marks, and the markup of calls and results, come to; with 150 the calls of a session lie on one line.
+const WRAPPING: f64 = 150.0;
+
+/// Calls from which on a stretch can tell which of them stands out.
+const ENOUGH: usize = 4;
+
+/// Tokens per byte where a session has too few calls to tell.
+const USUAL_TOKENS_PER_BYTE: f64 = 0.3;
+
+/// Share of the recorded tokens, and number of them, below which no difference counts.
+const TOLERANCE: (f64, f64) = (0.05, 500.0);
+
+/// Fits every era; `thread` names the thread of a turn.
+pub(super) fn check(calls: &[Call], thread: impl Fn(usize) -> String) -> UsageCheck {
+    let mut grouped: IndexMap<usize, Vec<Call>> = IndexMap::new();
+    for &call in calls {
+        grouped.entry(call.era).or_default().push(call);
+    }
+    let eras: Vec<Vec<Call>> = grouped.into_values().collect();
+    let shared = median(eras.iter().flat_map(|era| slopes(era)).collect()).unwrap_or(USUAL_TOKENS_PER_BYTE);
+    let fit = |era: &Vec<Call>| fit(era, shared, thread(era[0].turn));
+    UsageCheck { eras: eras.iter().map(fit).collect() }
+}
+
+fn fit(era: &[Call], shared: f64, thread: String) -> EraUsage {
+    let slope = median(slopes(era)).unwrap_or(shared);
+    let rest = |call: &Call| call.tokens as f64 - slope * call.size();
+    let hidden = median(era.iter().map(rest).collect()).unwrap_or_default();
+    let spread = median(era.iter().map(|call| (rest(call) - hidden).abs()).collect()).unwrap_or_default();
+    let calls = era.iter().map(|call| {
+        let expected = hidden + slope * call.size();
+        let difference = (call.tokens as f64 - expected).abs();
+        CallUsage {
+            generation: call.generation,
+            context_bytes: call.context_bytes,
+            context_segments: call.context_segments,
+            recorded_tokens: call.tokens,
+            expected_tokens: expected,
+            // Six spreads are four standard deviations of a normal distribution.
+            deviates: era.len() >= ENOUGH
+                && difference > 6.0 * spread
+                && difference > TOLERANCE.1.max(TOLERANCE.0 * call.tokens as f64),
+        }
+    });
+    EraUsage { thread, tokens_per_byte: slope, hidden_tokens: hidden, calls: calls.collect() }
+}
+
+/// The slopes between pairs of calls that differ enough to tell; their median is the estimate of Theil and Sen.
+fn slopes(era: &[Call]) -> Vec<f64> {
+    let step = era.len().div_ceil(400);
+    let sample: Vec<&Call> = era.iter().step_by(step.max(1)).collect();
+    let largest = era.iter().map(Call::size).fold(0.0, f64::max);
+    let mut slopes = Vec::new();
+    for (at, a) in sample.iter().enumerate() {
+        for b in &sample[at + 1..] {
+            let (dx, dy) = (b.size() - a.size(), b.tokens as f64 - a.tokens as f64);
+            if dx.abs() * 20.0 > largest && dy / dx > 0.0 {
+                slopes.push(dy / dx);
+            }
+        }
+    }
+    slopes
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    let (_, value, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    Some(*value)
+}

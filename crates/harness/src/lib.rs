@@ -1,0 +1,20 @@
+//! Adapters from what agent harnesses record to eviction records, and rendering of text to tokens.
+//!
+//! An adapter reads the files of one harness and writes what happened as [`pleach_tree::Record`]s, together with a
+//! [`pleach_tree::Report`] of everything that is wrong with the files or is not recorded in them. [`convert`] finds the adapter.
+//!
+//! ```no_run
+//! use pleach_harness::{ReadOptions, convert};
+//! let session = convert("session.jsonl", ReadOptions::STRICT)?;
+//! println!("{} records\n{}", session.records.len(), session.report);
+//! # Ok::<(), pleach_harness::HarnessError>(())
+//! ```
+pub mod claude_code;
+mod detect;
+mod error;
+mod render;
+
+pub use detect::{Conversion, Harness, convert, detect, detect_bytes};
+pub use error::HarnessError;
+pub use pleach_tree::ReadOptions;
+pub use render::{ChatTemplate, RenderError, Rendered, Renderer};

@@ -1,0 +1,178 @@
+//! Segments as the messages that a chat template takes.
+use std::collections::BTreeMap;
+
+use minijinja::Value;
+use pleach_tree::{BranchTree, Part, Record, Role, Segment, SegmentId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value as Json;
+
+use super::RenderError;
+use super::call::Marked;
+use super::mark::{self, Marking};
+
+/// What stands between several texts that become one field of a message.
+const JOINT: &str = "\n\n";
+
+/// The segments of a tree by number, and the message values made of them.
+#[derive(Debug)]
+pub(super) struct Messages<'t> {
+    tree: &'t BranchTree,
+    segments: Vec<&'t Segment>,
+    numbers: FxHashMap<SegmentId, u32>,
+    inputs: FxHashMap<u32, Call>,
+    names: FxHashMap<String, String>,
+    suspicious: FxHashSet<u32>,
+    values: FxHashMap<(Box<[u32]>, Marking), Value>,
+}
+
+/// A tool call as its segment's text says it.
+#[derive(Debug, serde::Deserialize)]
+struct Call {
+    #[serde(default)]
+    id: String,
+    name: String,
+    #[serde(default)]
+    input: Json,
+}
+
+impl<'t> Messages<'t> {
+    /// Numbers the segments of a tree and reads its tool calls.
+    pub(super) fn new(tree: &'t BranchTree) -> Result<Self, RenderError> {
+        let segments: Vec<&Segment> = tree
+            .records()
+            .iter()
+            .filter_map(|record| match record {
+                Record::Segment(segment) => Some(segment),
+                _ => None,
+            })
+            .collect();
+        let numbers = segments.iter().zip(0..).map(|(segment, number)| (segment.id, number)).collect();
+        let (mut inputs, mut names) = (FxHashMap::default(), FxHashMap::default());
+        for (&segment, number) in segments.iter().zip(0..) {
+            if segment.text.is_none() && segment.tokens.as_ref().is_some_and(|tokens| !tokens.is_empty()) {
+                return Err(RenderError::TokensOnly { place: place(tree, segment.id), segment: segment.id });
+            }
+            if segment.role == Role::Assistant && segment.part == Some(Part::ToolCall) {
+                let call: Call = serde_json::from_str(text(segment)).map_err(|error| RenderError::ToolCall {
+                    place: place(tree, segment.id),
+                    segment: segment.id,
+                    message: error.to_string(),
+                })?;
+                names.insert(call.id.clone(), call.name.clone());
+                inputs.insert(number, call);
+            }
+        }
+        let (suspicious, values) = (FxHashSet::default(), FxHashMap::default());
+        Ok(Self { tree, segments, numbers, inputs, names, suspicious, values })
+    }
+
+    /// Names the texts that hold one of `literals`, which [`Marking::Careful`] leaves unmarked.
+    pub(super) fn suspect(&mut self, literals: &[String]) {
+        let holds = |segment: &Segment| literals.iter().any(|literal| text(segment).contains(literal.as_str()));
+        self.suspicious = (0..).zip(&self.segments).filter(|(_, segment)| holds(segment)).map(|(number, _)| number).collect();
+    }
+
+    /// Number of a segment.
+    pub(super) fn number(&self, id: SegmentId) -> Option<u32> {
+        self.numbers.get(&id).copied()
+    }
+
+    /// A segment by its number.
+    pub(super) fn segment(&self, number: u32) -> &'t Segment {
+        self.segments[number as usize]
+    }
+
+    /// Whether a segment is a tool call, whose text reaches a rendering in pieces.
+    pub(super) fn is_call(&self, number: u32) -> bool {
+        self.inputs.contains_key(&number)
+    }
+
+    /// The text of a segment, empty where it has none.
+    pub(super) fn text(&self, number: u32) -> &'t str {
+        text(self.segment(number))
+    }
+
+    /// Message values of the segments `members`, in order.
+    pub(super) fn values(&mut self, members: &[u32], marking: Marking) -> Vec<Value> {
+        let mut values = Vec::new();
+        let mut rest = members;
+        while !rest.is_empty() {
+            let (message, later) = rest.split_at(self.message_len(rest));
+            let key = (Box::from(message), marking);
+            let value = match self.values.get(&key) {
+                Some(value) => value.clone(),
+                None => {
+                    let value = self.value(message, marking);
+                    self.values.insert(key, value.clone());
+                    value
+                }
+            };
+            values.push(value);
+            rest = later;
+        }
+        values
+    }
+
+    /// How many of `members` the first message is made of: what one call of the policy, or one record of the harness, said.
+    fn message_len(&self, members: &[u32]) -> usize {
+        let joined = |pair: &[u32]| {
+            let (one, next) = (self.segment(pair[0]), self.segment(pair[1]));
+            let source = |segment: &Segment| segment.source.as_ref().map(|source| (source.file, source.key.clone()));
+            let owner = |segment: &Segment| self.tree.owner(segment.id);
+            let both = one.role == Role::Assistant && next.role == Role::Assistant;
+            both && (owner(one).is_some() && owner(one) == owner(next) || source(one).is_some() && source(one) == source(next))
+        };
+        1 + members.windows(2).take_while(|pair| joined(pair)).count()
+    }
+
+    fn value(&self, message: &[u32], marking: Marking) -> Value {
+        let first = self.segment(message[0]);
+        let marked = |number: u32| {
+            let plain = marking == Marking::Careful && self.suspicious.contains(&number);
+            mark::wrap(self.text(number), number, if plain { Marking::Plain } else { marking })
+        };
+        let join = |part: Part| {
+            let of = |number: &&u32| self.segment(**number).part.unwrap_or(Part::Content) == part;
+            let texts: Vec<_> = message.iter().filter(of).map(|&number| marked(number)).collect();
+            let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
+            texts.join(JOINT)
+        };
+        let mut fields: BTreeMap<&str, Value> = BTreeMap::new();
+        let role = match first.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        };
+        fields.insert("role", Value::from(role));
+        if first.role != Role::Assistant {
+            fields.insert("content", Value::from(marked(message[0]).as_ref()));
+            if let Some(call) = &first.result_of {
+                fields.insert("tool_call_id", Value::from(call.as_str()));
+                fields.extend(self.names.get(call).map(|name| ("name", Value::from(name.as_str()))));
+            }
+            return Value::from_pairs(fields);
+        }
+        fields.insert("content", Value::from(join(Part::Content)));
+        let reasoning = join(Part::Reasoning);
+        if !reasoning.is_empty() {
+            fields.insert("reasoning_content", Value::from(reasoning));
+        }
+        let calls = message.iter().filter_map(|number| Some((*number, self.inputs.get(number)?)));
+        let calls: Vec<Value> =
+            calls.map(|(number, call)| Marked::call(&call.id, &call.name, &call.input, number, marking)).collect();
+        if !calls.is_empty() {
+            fields.insert("tool_calls", Value::from(calls));
+        }
+        Value::from_pairs(fields)
+    }
+}
+
+fn text(segment: &Segment) -> &str {
+    segment.text.as_deref().unwrap_or_default()
+}
+
+/// File and line of a segment.
+pub(super) fn place(tree: &BranchTree, segment: SegmentId) -> String {
+    tree.segment_location(segment).map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,166 @@
+//! Message lists as tokens that know which segment they come from.
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::encode::{Cache, Encoder, Tokens};
+use super::mark::{self, Marking};
+use super::message::Messages;
+use super::provenance::{self, Region, Stripped};
+use super::{ChatTemplate, RenderError, splice};
+
+/// How many renderings are kept at hand: the next context often holds what the generation before was rendered with.
+const KEPT: usize = 8;
+
+/// A rendered message list.
+#[derive(Debug)]
+pub(super) struct Rendering {
+    pub(super) text: String,
+    pub(super) tokens: Tokens,
+    /// Which characters come from which segment, in order.
+    pub(super) regions: Vec<Region>,
+}
+
+/// A run of a rendering's tokens that one segment, or the template, wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Number of the segment and how often it stood before; `None` for the template's own.
+    pub(super) part: Option<(u32, u32)>,
+    pub(super) tokens: Range<usize>,
+}
+
+/// Why a message list has no rendering.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The template says so.
+    Refused(String),
+    Other(RenderError),
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// Renders message lists with one template and one tokenizer.
+#[derive(Debug)]
+pub(super) struct Viewer<'r, 't> {
+    pub(super) messages: Messages<'t>,
+    template: &'r ChatTemplate,
+    encoder: &'r Encoder,
+    in_pieces: bool,
+    splices: bool,
+    spliced: bool,
+    cache: Cache,
+    kept: VecDeque<(Vec<u32>, bool, Rc<Rendering>)>,
+    /// Renderings whose characters were assigned by search, marks having changed what the template does.
+    pub(super) searched: usize,
+}
+
+impl<'r, 't> Viewer<'r, 't> {
+    /// With `splices`, the encoding of a long text may begin where that of another, with the same beginning, is sure to agree.
+    pub(super) fn new(messages: Messages<'t>, template: &'r ChatTemplate, encoder: &'r Encoder, splices: bool) -> Self {
+        let (in_pieces, cache, kept) = (encoder.in_pieces(), Cache::default(), VecDeque::new());
+        Self { messages, template, encoder, in_pieces, splices, spliced: false, cache, kept, searched: 0 }
+    }
+
+    /// Compares encoding in pieces with encoding as one on a message list, and leaves it where they differ.
+    ///
+    /// Returns false where they do.
+    pub(super) fn verify(&mut self, members: &[u32]) -> Result<bool, Failure> {
+        if !self.in_pieces {
+            return Ok(true);
+        }
+        let text = self.text(members, true)?;
+        self.in_pieces = self.encoder.pieces(&text, &mut self.cache)?.ids == self.encoder.whole(&text)?.ids;
+        Ok(self.in_pieces)
+    }
+
+    /// The rendering of `members`, as the prompt of a call or as a conversation.
+    pub(super) fn render(&mut self, members: &[u32], prompt: bool) -> Result<Rc<Rendering>, Failure> {
+        let same = |kept: &&(Vec<u32>, bool, Rc<Rendering>)| kept.1 == prompt && kept.0 == members;
+        if let Some((.., rendering)) = self.kept.iter().find(same) {
+            return Ok(Rc::clone(rendering));
+        }
+        let text = self.text(members, prompt)?;
+        let regions = self.regions(&text, members, prompt);
+        let tokens = self.encode(&text)?;
+        let rendering = Rc::new(Rendering { text, tokens, regions });
+        self.kept.truncate(KEPT - 1);
+        self.kept.push_front((members.to_vec(), prompt, Rc::clone(&rendering)));
+        Ok(rendering)
+    }
+
+    /// Encodes a text, special tokens in it recognised, none added.
+    pub(super) fn encode(&mut self, text: &str) -> Result<Tokens, RenderError> {
+        if self.splices && !self.encoder.is_cut_up(text, splice::LONG) {
+            let known = self.kept.iter().map(|(.., rendering)| &**rendering);
+            if let Some(tokens) = splice::encode(text, known, self.encoder)? {
+                self.spliced = true;
+                return Ok(tokens);
+            }
+        }
+        if self.in_pieces { self.encoder.pieces(text, &mut self.cache) } else { self.encoder.whole(text) }
+    }
+
+    /// Whether the ids of `members` are those of its text as one, which has to be asked where texts were spliced.
+    pub(super) fn confirm(&mut self, members: &[u32]) -> Result<bool, Failure> {
+        if !self.spliced {
+            return Ok(true);
+        }
+        let rendering = self.render(members, true)?;
+        Ok(rendering.tokens.ids == self.encoder.whole(&rendering.text)?.ids)
+    }
+
+    fn text(&mut self, members: &[u32], prompt: bool) -> Result<String, Failure> {
+        let messages = self.messages.values(members, Marking::Plain);
+        self.template.apply(messages, prompt).map_err(Failure::Refused)
+    }
+
+    fn marked(&mut self, members: &[u32], prompt: bool, marking: Marking) -> Option<Stripped> {
+        let messages = self.messages.values(members, marking);
+        self.template.apply(messages, prompt).ok().map(|text| mark::strip(&text))
+    }
+
+    fn regions(&mut self, text: &str, members: &[u32], prompt: bool) -> Vec<Region> {
+        let edges = self.marked(members, prompt, Marking::Edges);
+        if let Some((stripped, marks)) = &edges
+            && stripped == text
+        {
+            return provenance::between(text, marks, &self.messages, Marking::Edges);
+        }
+        if let Some((stripped, marks)) = self.marked(members, prompt, Marking::Inside)
+            && stripped == text
+        {
+            let mut regions = provenance::between(text, &marks, &self.messages, Marking::Inside);
+            if let Some(edges) = &edges {
+                provenance::widen(text, &mut regions, edges, &self.messages);
+            }
+            return regions;
+        }
+        self.searched += 1;
+        let careful = self.marked(members, prompt, Marking::Careful).filter(|(stripped, _)| stripped == text);
+        let mut regions = match careful {
+            Some((_, marks)) => provenance::between(text, &marks, &self.messages, Marking::Careful),
+            None => Vec::new(),
+        };
+        provenance::search(text, &mut regions, members, &self.messages);
+        regions
+    }
+}
+
+/// The runs of `tokens`, shared out by where each token starts: one for every region and one before, between and behind them.
+pub(super) fn runs(tokens: &Tokens, regions: &[Region], from: usize) -> Vec<Run> {
+    let first = |byte: usize| tokens.starts[from..].partition_point(|&start| (start as usize) < byte) + from;
+    let mut runs = Vec::with_capacity(2 * regions.len() + 1);
+    let mut at = from;
+    for region in regions {
+        let (start, end) = (first(region.start).max(at), first(region.end).max(at));
+        runs.push(Run { part: None, tokens: at..start });
+        runs.push(Run { part: Some((region.segment, region.occurrence)), tokens: start..end });
+        at = end;
+    }
+    runs.push(Run { part: None, tokens: at..tokens.ids.len() });
+    runs
+}

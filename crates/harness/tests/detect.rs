@@ -1,0 +1,52 @@
+//! Which harness wrote a file is told from its content, whatever its name.
+use pleach_harness::{Harness, HarnessError, ReadOptions, convert, detect, detect_bytes};
+
+#[test]
+fn lines_tell_records_from_sessions() {
+    assert_eq!(detect_bytes(br#"{"t":"header","version":1,"harness":"x","fidelity":"token"}"#), Some(Harness::Records));
+    let first = br#"{"type":"file-history-snapshot","messageId":"a","snapshot":{}}"#;
+    assert_eq!(detect_bytes(first), Some(Harness::ClaudeCode));
+    assert_eq!(detect_bytes(br#"{"type":"user","uuid":"a","sessionId":"s","parentUuid":null}"#), Some(Harness::ClaudeCode));
+    assert_eq!(detect_bytes(br#"{"type":"summary","summary":"t","leafUuid":"a"}"#), Some(Harness::ClaudeCode));
+}
+
+#[test]
+fn a_byte_order_mark_and_a_damaged_first_line_hide_nothing() {
+    let text = b"\xef\xbb\xbf{\"type\":\"us\n\n{\"type\":\"user\",\"uuid\":\"a\",\"sessionId\":\"s\"}\n";
+    assert_eq!(detect_bytes(text), Some(Harness::ClaudeCode));
+}
+
+#[test]
+fn other_json_is_no_session() {
+    assert_eq!(detect_bytes(b"[1,2]\n{\"type\":\"message\"}\n"), None);
+    assert_eq!(detect_bytes(b""), None);
+}
+
+#[test]
+fn an_unknown_file_says_what_could_be_given_instead() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    std::fs::write(&path, "hello\n").unwrap();
+    let Err(error @ HarnessError::UnknownHarness { .. }) = convert(&path, ReadOptions::LENIENT) else {
+        panic!("must be unknown")
+    };
+    assert!(error.to_string().ends_with("give eviction records, which begin with a header, or a Claude Code session"));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let Err(error) = detect(folder.path().join("none.jsonl")) else { panic!("must fail") };
+    assert!(error.to_string().contains("none.jsonl: cannot be read"));
+}
+
+#[test]
+fn records_are_taken_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd-name");
+    let header = r#"{"t":"header","version":1,"harness":"x","fidelity":"token","cache":"reprefill","of":[1]}"#;
+    std::fs::write(&path, format!("{header}\n")).unwrap();
+    let conversion = convert(&path, ReadOptions::STRICT).unwrap();
+    assert_eq!(serde_json::to_string(&conversion.records[0]).unwrap(), header);
+    assert!(conversion.usage.is_none());
+}
