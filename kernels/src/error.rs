@@ -1,0 +1,143 @@
+use burn::tensor::DType;
+
+/// What is wrong with a mask or with the tensors given to attention.
+///
+/// Everything is found on the host before a kernel is launched, so that a device never sees an invalid problem.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The mask has no rows or its rows have no tokens.
+    #[error("the mask is empty: give at least one row with at least one token")]
+    EmptyMask,
+    /// A row is longer or shorter than the first one.
+    #[error(
+        "row {row} of `{array}` has {found} entries, expected {expected}: pad every row to the longest (a padding token j has end_j = j)"
+    )]
+    RowLength {
+        /// The array that disagrees.
+        array: &'static str,
+        /// Row of the batch.
+        row: usize,
+        /// Entries that were expected.
+        expected: usize,
+        /// Entries that were given.
+        found: usize,
+    },
+    /// The arrays have different numbers of rows.
+    #[error("`{array}` has {found} rows, the mask has {expected}: give one row of `{array}` per row of the mask")]
+    Rows {
+        /// The array that disagrees.
+        array: &'static str,
+        /// Rows of the mask.
+        expected: usize,
+        /// Rows that were given.
+        found: usize,
+    },
+    /// A row is too long for int32 indices.
+    #[error("a row of {time} tokens does not fit int32 indices: split the batch into rows below 2147483647 tokens")]
+    TooLong {
+        /// Tokens of the row.
+        time: usize,
+    },
+    /// An interval ends before its token.
+    #[error(
+        "row {row}: ends[{token}] = {end} lies before the token: use {token} for padding, or an index after it up to the row's length"
+    )]
+    EndBeforeToken {
+        /// Row of the batch.
+        row: usize,
+        /// Index of the token.
+        token: usize,
+        /// The end that was given.
+        end: i32,
+    },
+    /// An interval ends after its row.
+    #[error(
+        "row {row}: ends[{token}] = {end} lies beyond the row's {time} tokens: use {time} for a token that is visible to the end"
+    )]
+    EndBeyondRow {
+        /// Row of the batch.
+        row: usize,
+        /// Index of the token.
+        token: usize,
+        /// The end that was given.
+        end: i32,
+        /// Tokens of the row.
+        time: usize,
+    },
+    /// A sliding window of no tokens.
+    #[error("a sliding window of 0 tokens hides every token from itself: use at least 1, or no window")]
+    EmptyWindow,
+    /// A view of the union does not end with its own token, is out of range, or names a token twice.
+    #[error(
+        "the view of row {row} is invalid at entry {entry} (key {key}): list each visible key once, and the row itself last"
+    )]
+    InvalidView {
+        /// The row whose view it is.
+        row: usize,
+        /// Index into the view.
+        entry: usize,
+        /// The key that stands there.
+        key: u32,
+    },
+    /// A tensor does not have the shape that the others and the mask imply.
+    #[error("`{tensor}` has shape {found:?}, expected {expected:?}")]
+    Shape {
+        /// Name of the tensor.
+        tensor: &'static str,
+        /// The shape that the other arguments imply.
+        expected: Vec<usize>,
+        /// The shape that was given.
+        found: Vec<usize>,
+    },
+    /// Query heads cannot be shared out evenly among the key/value heads.
+    #[error("{heads_q} query heads do not divide among {heads_kv} key/value heads: heads_q must be a multiple of heads_kv")]
+    Heads {
+        /// Query heads.
+        heads_q: usize,
+        /// Key/value heads.
+        heads_kv: usize,
+    },
+    /// Rotary tables need pairs of features.
+    #[error("head dimension {head_dim} does not fit {frequencies} rotary frequencies: it must be twice their number")]
+    RotaryWidth {
+        /// Features of a head.
+        head_dim: usize,
+        /// Frequencies that were given.
+        frequencies: usize,
+    },
+    /// q, k and v do not have one dtype.
+    #[error("`{tensor}` is {found:?} but q is {expected:?}: cast q, k and v to one dtype")]
+    MixedDtypes {
+        /// Name of the tensor.
+        tensor: &'static str,
+        /// Dtype of q.
+        expected: DType,
+        /// Dtype that was given.
+        found: DType,
+    },
+    /// The dtype cannot be computed in on this device.
+    #[error("attention in {dtype:?} is not available on {device}: use {advice}")]
+    Dtype {
+        /// The dtype of q, k and v.
+        dtype: DType,
+        /// The device they lie on.
+        device: String,
+        /// What works instead.
+        advice: &'static str,
+    },
+    /// The mask lies on another device than the tensors.
+    #[error("the mask lies on {mask} but q lies on {tensors}: build the mask on the device of the model")]
+    Device {
+        /// Device of the mask.
+        mask: String,
+        /// Device of q.
+        tensors: String,
+    },
+    /// A scale that is not a finite number.
+    #[error("the attention scale is {scale}: use a finite number, 1/sqrt(head_dim) as a rule")]
+    Scale {
+        /// The scale that was given.
+        scale: f64,
+    },
+}

@@ -1,0 +1,85 @@
+//! Contract: tensors that do not fit each other, the mask or the device are an error before any launch, never a fallback.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod oracle;
+
+use burn::tensor::{DType, Tensor};
+use oracle::{Target, targets, wgpu};
+use pleach_kernels::{AttentionConfig, KernelError, TreeMask, tree_attention};
+
+fn attempt(target: &Target, shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> KernelError {
+    let mask = TreeMask::new(&[[4, 4, 4, 4]], &target.device).unwrap();
+    let [q, k, v] = [0, 1, 2].map(|i| Tensor::<4>::zeros(shapes[i], (&target.device, dtypes[i])));
+    let config = AttentionConfig { scale, ..AttentionConfig::for_head_dim(8) };
+    tree_attention(q, k, v, &mask, &config).unwrap_err()
+}
+
+const Q: [usize; 4] = [1, 4, 4, 8];
+const K: [usize; 4] = [1, 2, 4, 8];
+
+#[test]
+fn shapes_that_disagree_are_refused() {
+    for target in targets() {
+        let dtypes = [target.dtype; 3];
+        let shape = |tensor, expected: [usize; 4], found: [usize; 4]| KernelError::Shape {
+            tensor,
+            expected: expected.to_vec(),
+            found: found.to_vec(),
+        };
+        assert_eq!(attempt(&target, [[1, 4, 5, 8], K, K], dtypes, 1.0), shape("q", Q, [1, 4, 5, 8]));
+        assert_eq!(attempt(&target, [[2, 4, 4, 8], K, K], dtypes, 1.0), shape("q", Q, [2, 4, 4, 8]));
+        assert_eq!(attempt(&target, [Q, [1, 2, 4, 6], K], dtypes, 1.0), shape("k", K, [1, 2, 4, 6]));
+        assert_eq!(attempt(&target, [Q, K, [1, 4, 4, 8]], dtypes, 1.0), shape("v", K, [1, 4, 4, 8]));
+    }
+}
+
+#[test]
+fn query_heads_that_do_not_divide_are_refused() {
+    for target in targets() {
+        let dtypes = [target.dtype; 3];
+        let three = [1, 3, 4, 8];
+        let found = attempt(&target, [Q, three, three], dtypes, 1.0);
+        assert_eq!(found, KernelError::Heads { heads_q: 4, heads_kv: 3 });
+    }
+}
+
+#[test]
+fn mixed_and_integer_like_dtypes_and_infinite_scales_are_refused() {
+    for target in targets().into_iter().filter(|target| target.dtype == DType::F64) {
+        let mixed = [DType::F64, DType::F32, DType::F64];
+        let found = attempt(&target, [Q, K, K], mixed, 1.0);
+        assert!(matches!(found, KernelError::MixedDtypes { tensor: "k", .. }), "{found}");
+        let found = attempt(&target, [Q, K, K], [DType::F64; 3], f64::INFINITY);
+        assert!(matches!(found, KernelError::Scale { .. }), "{found}");
+    }
+}
+
+#[test]
+fn half_precision_is_refused_by_the_reference() {
+    for target in targets().into_iter().filter(|target| target.name.starts_with("flex")) {
+        let found = attempt(&target, [Q, K, K], [DType::F16; 3], 1.0);
+        assert!(matches!(found, KernelError::Dtype { dtype: DType::F16, .. }), "{found}");
+    }
+}
+
+#[test]
+fn float64_on_wgpu_is_refused() {
+    let Some(device) = wgpu() else { return };
+    let target = Target { name: "wgpu".to_owned(), device, dtype: DType::F64 };
+    let found = attempt(&target, [Q, K, K], [DType::F64; 3], 1.0);
+    assert!(matches!(found, KernelError::Dtype { dtype: DType::F64, .. }), "{found}");
+    assert!(found.to_string().contains("use float32"), "{found}");
+}
+
+#[test]
+fn a_mask_on_another_device_is_refused() {
+    let targets = targets();
+    for (i, target) in targets.iter().enumerate() {
+        for other in targets[i..].iter().filter(|other| other.device != target.device) {
+            let mask = TreeMask::new(&[[4, 4, 4, 4]], &other.device).unwrap();
+            let tensor = |shape| Tensor::<4>::zeros(shape, (&target.device, target.dtype));
+            let config = AttentionConfig::for_head_dim(8);
+            let found = tree_attention(tensor(Q), tensor(K), tensor(K), &mask, &config);
+            assert!(matches!(found, Err(KernelError::Device { .. })));
+        }
+    }
+}

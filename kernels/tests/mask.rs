@@ -1,0 +1,81 @@
+//! Contract: the dense mask is the interval rule in burn's polarity, and a mask that cannot be is refused before any launch.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod oracle;
+
+use oracle::targets;
+use pleach_kernels::{KernelError, TreeMask, dense_mask};
+
+fn rows(mask: &TreeMask) -> Vec<String> {
+    let time = mask.dims()[1];
+    let masked = dense_mask(mask).into_data();
+    let masked: Vec<bool> = masked.iter::<bool>().collect();
+    let line = |row: &[bool]| row.iter().map(|&masked| if masked { '.' } else { '#' }).collect();
+    masked.chunks(time).map(line).collect()
+}
+
+#[test]
+fn two_branches_of_one_prompt_cannot_see_each_other() {
+    for target in targets() {
+        let mask = TreeMask::new(&[[5, 5, 4, 4, 5], [5, 2, 3, 3, 4]], &target.device).unwrap();
+        assert_eq!(dense_mask(&mask).dims(), [2, 1, 5, 5]);
+        let first = ["#....", "##...", "###..", "####.", "##..#"];
+        let padded = ["#....", "##...", "#.#..", "#....", "#...."];
+        assert_eq!(rows(&mask), [first, padded].concat(), "{}", target.name);
+    }
+}
+
+#[test]
+fn a_window_hides_what_lies_too_far_back_by_position() {
+    for target in targets() {
+        let mask = TreeMask::new(&[[5, 5, 3, 5, 5]], &target.device).unwrap();
+        let windowed = mask.with_window(&[[0, 1, 2, 2, 3]], 2).unwrap();
+        assert_eq!(windowed.window(), Some(2));
+        assert_eq!(windowed.row_positions(0), Some(&[0, 1, 2, 2, 3][..]));
+        assert_eq!(rows(&windowed), ["#....", "##...", ".##..", ".#.#.", "...##"]);
+        assert_eq!(rows(&mask), ["#....", "##...", "###..", "##.#.", "##.##"]);
+    }
+}
+
+#[test]
+fn the_host_keeps_the_ends_for_schedules() {
+    for target in targets() {
+        let mask = TreeMask::new(&[[2, 2], [1, 1]], &target.device).unwrap();
+        assert_eq!(mask.dims(), [2, 2]);
+        assert_eq!(mask.row_ends(1), Some(&[1, 1][..]));
+        assert_eq!(mask.row_ends(2), None);
+        let ends: Vec<i64> = mask.ends_bt().into_data().iter::<i64>().collect();
+        assert_eq!(ends, [2, 2, 1, 1]);
+    }
+}
+
+#[test]
+fn masks_that_cannot_be_are_refused() {
+    let Some(target) = targets().into_iter().next() else { return };
+    let error = |ends: &[Vec<i32>]| TreeMask::new(ends, &target.device).unwrap_err();
+    assert_eq!(error(&[]), KernelError::EmptyMask);
+    assert_eq!(error(&[vec![]]), KernelError::EmptyMask);
+    assert_eq!(error(&[vec![2, 0]]), KernelError::EndBeforeToken { row: 0, token: 1, end: 0 });
+    assert_eq!(error(&[vec![-1]]), KernelError::EndBeforeToken { row: 0, token: 0, end: -1 });
+    assert_eq!(error(&[vec![2, 2], vec![3, 2]]), KernelError::EndBeyondRow { row: 1, token: 0, end: 3, time: 2 });
+    assert_eq!(error(&[vec![2, 2], vec![1]]), KernelError::RowLength { array: "ends", row: 1, expected: 2, found: 1 });
+    let mask = TreeMask::new(&[[2, 2]], &target.device).unwrap();
+    assert_eq!(mask.with_window(&[[0, 1]], 0).unwrap_err(), KernelError::EmptyWindow);
+    assert_eq!(
+        mask.with_window(&[[0]], 1).unwrap_err(),
+        KernelError::RowLength { array: "positions", row: 0, expected: 2, found: 1 }
+    );
+    assert_eq!(
+        mask.with_window(&[[0, 1], [0, 1]], 1).unwrap_err(),
+        KernelError::Rows { array: "positions", expected: 1, found: 2 }
+    );
+}
+
+#[test]
+fn messages_say_what_to_do() {
+    let Some(target) = targets().into_iter().next() else { return };
+    let error = TreeMask::new(&[[3, 2]], &target.device).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "row 0: ends[0] = 3 lies beyond the row's 2 tokens: use 2 for a token that is visible to the end"
+    );
+}
