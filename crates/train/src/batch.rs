@@ -1,0 +1,157 @@
+use crate::error::TrainError;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use pleach_kernels::TreeMask;
+use pleach_layout::{Sequence, Term};
+
+/// Rows of a layout as device tensors, padded to the longest.
+///
+/// A padding token sees nothing and nobody sees it. Validated once; models and objectives rely on it.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    tokens_bt: Tensor<2, Int>,
+    positions_bt: Tensor<2, Int>,
+    mask: TreeMask,
+    positions: Vec<Vec<i32>>,
+    terms: BatchTerms,
+    largest_token: u32,
+}
+
+/// The loss terms of a batch, flat: row by row, in the order of each sequence.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BatchTerms {
+    /// Index into the flattened `[batch * time]` hidden states, per term.
+    pub sources: Vec<i64>,
+    /// Token id that is predicted, per term.
+    pub targets: Vec<u32>,
+    /// Loss weight, per term.
+    pub weights: Vec<f64>,
+    /// Generation and offset, per term.
+    pub ids: Vec<(u32, u32)>,
+}
+
+impl BatchTerms {
+    /// Number of terms.
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Whether there are no terms.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+}
+
+impl Batch {
+    /// The batch of some sequences, one row each, on the device of the model.
+    ///
+    /// # Errors
+    /// No sequence or an empty one, arrays of different lengths, terms outside their row, intervals that are not valid.
+    pub fn new(sequences: &[&Sequence], device: &Device) -> Result<Self, TrainError> {
+        let time = check(sequences)?;
+        let width = i32::try_from(time).map_err(|_| pleach_kernels::KernelError::TooLong { time })?;
+        let mut tokens = Vec::with_capacity(sequences.len() * time);
+        let mut positions = Vec::with_capacity(sequences.len());
+        let mut ends = Vec::with_capacity(sequences.len());
+        let mut terms = BatchTerms::default();
+        for (row, sequence) in sequences.iter().enumerate() {
+            let padding = time - sequence.tokens.len();
+            tokens.extend(sequence.tokens.iter().copied().chain(std::iter::repeat_n(0, padding)));
+            let mut row_positions = sequence.positions.clone();
+            row_positions.resize(time, 0);
+            positions.push(row_positions);
+            let mut row_ends = sequence.ends.clone();
+            row_ends.extend((0..width).skip(sequence.tokens.len()));
+            ends.push(row_ends);
+            for term in &sequence.terms {
+                terms.sources.push((row * time) as i64 + i64::from(term.source));
+                terms.targets.push(term.target);
+                terms.weights.push(term.weight);
+                terms.ids.push((term.generation, term.offset));
+            }
+        }
+        let plain = device.clone().without_autodiff();
+        let shape = [sequences.len(), time];
+        let largest_token = tokens.iter().copied().max().unwrap_or_default();
+        let tokens: Vec<i64> = tokens.into_iter().map(i64::from).collect();
+        Ok(Self {
+            tokens_bt: Tensor::from_data(TensorData::new(tokens, shape), &plain),
+            positions_bt: Tensor::from_data(TensorData::new(positions.concat(), shape), &plain),
+            mask: TreeMask::new(&ends, &plain)?,
+            positions,
+            terms,
+            largest_token,
+        })
+    }
+
+    /// Rows and tokens per row.
+    pub fn dims(&self) -> [usize; 2] {
+        self.mask.dims()
+    }
+
+    /// Token ids, `[batch, time]`, padding 0.
+    pub fn tokens_bt(&self) -> Tensor<2, Int> {
+        self.tokens_bt.clone()
+    }
+
+    /// Position of each token for rotary embeddings, `[batch, time]`, padding 0.
+    pub fn positions_bt(&self) -> Tensor<2, Int> {
+        self.positions_bt.clone()
+    }
+
+    /// The positions on the host, one vector a row, padding 0.
+    pub fn position_rows(&self) -> &[Vec<i32>] {
+        &self.positions
+    }
+
+    /// Who sees whom.
+    pub fn mask(&self) -> &TreeMask {
+        &self.mask
+    }
+
+    /// The loss terms.
+    pub fn terms(&self) -> &BatchTerms {
+        &self.terms
+    }
+
+    /// The largest token id of the rows, for models to check against their vocabulary.
+    pub fn largest_token(&self) -> u32 {
+        self.largest_token
+    }
+}
+
+fn check(sequences: &[&Sequence]) -> Result<usize, TrainError> {
+    if sequences.is_empty() {
+        return Err(TrainError::EmptyRow { row: 0 });
+    }
+    for (row, sequence) in sequences.iter().enumerate() {
+        let tokens = sequence.tokens.len();
+        if tokens == 0 {
+            return Err(TrainError::EmptyRow { row });
+        }
+        let lengths = [("positions", sequence.positions.len()), ("ends", sequence.ends.len())];
+        for (array, found) in lengths {
+            if found != tokens {
+                return Err(TrainError::ArrayLength { row, array, tokens, found });
+            }
+        }
+        check_row_ends(row, sequence)?;
+        if let Some(term) = sequence.terms.iter().find(|term| term.source as usize >= tokens) {
+            return Err(outside(row, term, tokens));
+        }
+    }
+    Ok(sequences.iter().map(|sequence| sequence.tokens.len()).max().unwrap_or_default())
+}
+
+/// An end beyond the sequence would lie inside the padded row and show the token to padding.
+fn check_row_ends(row: usize, sequence: &Sequence) -> Result<(), TrainError> {
+    let time = sequence.tokens.len();
+    let beyond = |&(_, &end): &(usize, &i32)| usize::try_from(end).is_ok_and(|end| end > time);
+    match sequence.ends.iter().enumerate().find(beyond) {
+        None => Ok(()),
+        Some((token, &end)) => Err(pleach_kernels::KernelError::EndBeyondRow { row, token, end, time }.into()),
+    }
+}
+
+fn outside(row: usize, term: &Term, tokens: usize) -> TrainError {
+    TrainError::TermSource { row, generation: term.generation, offset: term.offset, source_index: term.source, tokens }
+}

@@ -1,0 +1,83 @@
+use crate::{
+    error::TrainError,
+    evaluation::{Evaluation, Placement, TermLogp, evaluate},
+    gradients::{larger, relative_gradient_error},
+    model::CausalModel,
+    precision::Precision,
+};
+use burn::tensor::DType;
+use pleach_layout::Sequence;
+use std::collections::BTreeMap;
+
+/// How far two layouts of one tree are from each other under a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Equivalence {
+    /// Largest |log p - log p| over loss terms, in nats.
+    pub max_logp_difference: f64,
+    /// Relative error of the gradients of the summed negative log-likelihood, as
+    /// [`relative_gradient_error`](crate::relative_gradient_error) defines it.
+    pub relative_gradient_error: f64,
+    /// The dtype that it was computed in, `f32` or `f64`.
+    pub dtype: String,
+}
+
+impl Equivalence {
+    /// Compares what a model says about two layouts of one tree.
+    ///
+    /// # Errors
+    /// Layouts with different loss terms.
+    pub fn between(found: &Evaluation, expected: &Evaluation, precision: Precision) -> Result<Self, TrainError> {
+        Ok(Self {
+            max_logp_difference: max_difference(&found.logp, &expected.logp)?,
+            relative_gradient_error: relative_gradient_error(&expected.gradients, &found.gradients),
+            dtype: precision.name().to_owned(),
+        })
+    }
+
+    /// Whether the two are equal to rounding.
+    ///
+    /// In float64 to 1e-10 nats and 1e-9 of the gradient, which is 5e5 and 5e6 units of rounding: deep models and long rows add many.
+    /// In float32 to 1e-3 and 1e-2, some 1e4 and 1e5 units, since what cancels in a gradient loses more. A layout that conditions
+    /// on other tokens is off by whole fractions of a nat.
+    pub fn holds(&self) -> bool {
+        let (logp, gradient) = if self.dtype == Precision::F64.name() { (1e-10, 1e-9) } else { (1e-3, 1e-2) };
+        self.max_logp_difference <= logp && self.relative_gradient_error <= gradient
+    }
+}
+
+/// Compares a layout with the segments of the same tree: every log-probability and every gradient.
+///
+/// `progress` is called with sequences done and sequences in total.
+///
+/// # Errors
+/// Layouts with different loss terms, and whatever the model cannot take.
+pub fn compare<M: CausalModel>(
+    model: &M,
+    packed: &[Sequence],
+    segments: &[Sequence],
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Equivalence, TrainError> {
+    let total = packed.len() + segments.len();
+    let found = evaluate(model, packed, &mut |done| progress(done, total))?;
+    let expected = evaluate(model, segments, &mut |done| progress(packed.len() + done, total))?;
+    let precision = match Placement::of(model)?.dtype {
+        DType::F64 => Precision::F64,
+        _ => Precision::F32,
+    };
+    Equivalence::between(&found, &expected, precision)
+}
+
+fn max_difference(found: &[TermLogp], expected: &[TermLogp]) -> Result<f64, TrainError> {
+    let key = |term: &TermLogp| (term.generation, term.offset);
+    let mut open: BTreeMap<(u32, u32), f64> = expected.iter().map(|term| (key(term), term.logp)).collect();
+    let differ = |(generation, offset)| TrainError::TermsDiffer { generation, offset };
+    let mut worst = 0.0;
+    for term in found {
+        let other = open.remove(&key(term)).ok_or(differ(key(term)))?;
+        worst = larger(worst, (term.logp - other).abs());
+    }
+    match open.into_keys().next() {
+        Some(key) => Err(differ(key)),
+        None => Ok(worst),
+    }
+}

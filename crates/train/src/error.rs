@@ -1,0 +1,185 @@
+use pleach_kernels::KernelError;
+use std::path::PathBuf;
+
+/// What is wrong with a device, a checkpoint, a batch or a comparison.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// Attention refused its mask or tensors.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// No device has this name.
+    #[error("no device is called `{name}`: use flex, ndarray, wgpu or cuda")]
+    UnknownDevice {
+        /// The name that was given.
+        name: String,
+    },
+    /// The device's support is not compiled in.
+    #[error("device `{name}` is not built in: build with `--features {name}`")]
+    DeviceNotBuilt {
+        /// Name of the device and of its feature.
+        name: &'static str,
+    },
+    /// The device's support is compiled in but the machine has no such device.
+    #[error("device `{name}` is built in but this machine has none: {advice}")]
+    DeviceAbsent {
+        /// Name of the device.
+        name: &'static str,
+        /// What may help.
+        advice: &'static str,
+    },
+    /// The dtype cannot be computed in on the device.
+    #[error("{precision} is not available on device `{device}`: use {advice}")]
+    PrecisionUnavailable {
+        /// The dtype that was asked for.
+        precision: &'static str,
+        /// Name of the device.
+        device: String,
+        /// What works instead.
+        advice: &'static str,
+    },
+    /// No dtype has this name.
+    #[error("no dtype is called `{name}`: use f32 or f64")]
+    UnknownPrecision {
+        /// The name that was given.
+        name: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said, and what to do.
+        message: String,
+    },
+    /// A configuration key has a value that this decoder cannot honour.
+    #[error("{}: key `{key}`: {problem}", path.display())]
+    ConfigKey {
+        /// The configuration file.
+        path: PathBuf,
+        /// The key, dotted for nested ones.
+        key: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A decoder configuration that no model can have.
+    #[error("decoder configuration: {problem}")]
+    Config {
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A checkpoint lacks a tensor that the configuration asks for.
+    #[error("{}: tensor `{name}` is missing: the checkpoint does not fit its config.json, or a shard is not there", path.display())]
+    MissingTensor {
+        /// The file that should hold it.
+        path: PathBuf,
+        /// Name of the tensor.
+        name: String,
+    },
+    /// A checkpoint has a tensor that the configuration does not ask for.
+    #[error("{}: unexpected tensor `{name}`: the configuration has no such parameter, so the model would not be the one that was trained", path.display())]
+    UnexpectedTensor {
+        /// The file that holds it.
+        path: PathBuf,
+        /// Name of the tensor.
+        name: String,
+    },
+    /// A tensor of a checkpoint has another shape than the configuration asks for.
+    #[error("{}: tensor `{name}` has shape {found:?}, the configuration asks for {expected:?}", path.display())]
+    TensorShape {
+        /// The file that holds it.
+        path: PathBuf,
+        /// Name of the tensor.
+        name: String,
+        /// Shape by the configuration.
+        expected: Vec<usize>,
+        /// Shape in the file.
+        found: Vec<usize>,
+    },
+    /// A batch without sequences or with an empty one.
+    #[error("row {row} of the batch is empty: give at least one sequence, each with at least one token")]
+    EmptyRow {
+        /// Row of the batch.
+        row: usize,
+    },
+    /// The arrays of a sequence have different lengths.
+    #[error("row {row}: `{array}` has {found} entries for {tokens} tokens: give one per token")]
+    ArrayLength {
+        /// Row of the batch.
+        row: usize,
+        /// The array that disagrees.
+        array: &'static str,
+        /// Tokens of the row.
+        tokens: usize,
+        /// Entries that were given.
+        found: usize,
+    },
+    /// A loss term points outside its row.
+    #[error(
+        "row {row}, generation {generation}, offset {offset}: source {source_index} lies outside the row's {tokens} tokens"
+    )]
+    TermSource {
+        /// Row of the batch.
+        row: usize,
+        /// Generation of the term.
+        generation: u32,
+        /// Offset of the term.
+        offset: u32,
+        /// The index that was given.
+        source_index: u32,
+        /// Tokens of the row.
+        tokens: usize,
+    },
+    /// A token id that the model has no embedding or logit for.
+    #[error(
+        "token id {token} is outside the model's vocabulary of {vocabulary}: tokenize with the tokenizer of this checkpoint"
+    )]
+    Vocabulary {
+        /// The largest id that was met.
+        token: u32,
+        /// Size of the model's vocabulary.
+        vocabulary: usize,
+    },
+    /// A loss over no terms, or over weights that sum to nothing.
+    #[error(
+        "the weights of {terms} loss terms sum to {sum}: a weighted mean needs a positive finite sum; use `Reduction::Sum`, or give weights"
+    )]
+    Weights {
+        /// Number of terms.
+        terms: usize,
+        /// Sum of their weights.
+        sum: f64,
+    },
+    /// A chunk size of 0.
+    #[error("a chunk of 0 loss terms computes nothing: use at least 1")]
+    EmptyChunk,
+    /// Two layouts do not have the same loss terms.
+    #[error(
+        "generation {generation}, offset {offset} is a loss term of one layout only: build both layouts from the same tree"
+    )]
+    TermsDiffer {
+        /// Generation of the term.
+        generation: u32,
+        /// Offset of the term.
+        offset: u32,
+    },
+    /// A model gave a tensor of another shape than its trait promises.
+    #[error("the model's {what} have shape {found:?}, expected {expected:?}")]
+    ModelShape {
+        /// Which output.
+        what: &'static str,
+        /// Shape by the trait's contract.
+        expected: Vec<usize>,
+        /// Shape that was given.
+        found: Vec<usize>,
+    },
+    /// A model without parameters, so without a device or a dtype.
+    #[error("the model has no float parameters: there is nothing to run or to differentiate")]
+    NoParameters,
+    /// What a model cannot do.
+    #[error("{what}")]
+    Unsupported {
+        /// What was asked for and what to use instead.
+        what: String,
+    },
+}

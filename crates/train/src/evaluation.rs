@@ -1,0 +1,163 @@
+use crate::{
+    batch::{Batch, BatchTerms},
+    decoder::Decoder,
+    error::TrainError,
+    gradients::{GradientMap, collect_gradients},
+    memory::MicroBatches,
+    model::CausalModel,
+    objective::{NllConfig, NllOutput},
+};
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::{DType, Device, Tensor},
+};
+use pleach_layout::Sequence;
+
+/// The log-probability of one loss term under a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TermLogp {
+    /// Generation that sampled the target.
+    pub generation: u32,
+    /// Index of the target in the generation's output.
+    pub offset: u32,
+    /// log p, in nats.
+    pub logp: f64,
+}
+
+/// What a model says about a layout.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Evaluation {
+    /// Log-probability of every loss term, sequence by sequence.
+    pub logp: Vec<TermLogp>,
+    /// Weighted sum of the negative log-likelihoods, in nats.
+    pub nll: f64,
+    /// Gradients of `nll`.
+    pub gradients: GradientMap,
+}
+
+/// Log-probabilities of a layout's loss terms, without gradients.
+///
+/// Sequences run a few at a time, so that memory stays bounded however many there are. `progress` is called with the sequences done.
+///
+/// # Errors
+/// Sequences or tokens that the model cannot take.
+pub fn log_probabilities<M: CausalModel>(
+    model: &M,
+    sequences: &[Sequence],
+    progress: &mut dyn FnMut(usize),
+) -> Result<Vec<TermLogp>, TrainError> {
+    let model = model.valid();
+    let mut logp = Vec::new();
+    run(&model, sequences, progress, |batch, output| {
+        logp.extend(label(batch.terms(), &output)?);
+        Ok(())
+    })?;
+    Ok(logp)
+}
+
+/// Log-probabilities, summed negative log-likelihood and its gradients over a layout.
+///
+/// Sequences run a few at a time and gradients are added up in float64 on the host.
+///
+/// # Errors
+/// Sequences or tokens that the model cannot take.
+pub fn evaluate<M: CausalModel>(
+    model: &M,
+    sequences: &[Sequence],
+    progress: &mut dyn FnMut(usize),
+) -> Result<Evaluation, TrainError> {
+    let model = model.clone().train();
+    let mut evaluation = Evaluation::default();
+    run(&model, sequences, progress, |batch, output| evaluation.take(&model, batch, output))?;
+    Ok(evaluation)
+}
+
+/// Log-probabilities, summed negative log-likelihood and its gradients by a replay through a key/value cache.
+///
+/// What a packed layout under `kv_evict` is checked against: see [`Decoder::hidden_replay`].
+///
+/// # Errors
+/// Sequences or tokens that the decoder cannot take.
+pub fn replay(model: &Decoder, sequences: &[Sequence]) -> Result<Evaluation, TrainError> {
+    let model = model.clone().train();
+    let device = Placement::of(&model)?.device;
+    let nll = NllConfig::new().init();
+    let mut evaluation = Evaluation::default();
+    for sequence in sequences {
+        let batch = Batch::new(&[sequence], &device)?;
+        let output = nll.forward_hidden(&model, model.hidden_replay(sequence)?, batch.terms())?;
+        evaluation.take(&model, &batch, output)?;
+    }
+    Ok(evaluation)
+}
+
+impl Evaluation {
+    fn take<M: CausalModel>(&mut self, model: &M, batch: &Batch, output: NllOutput) -> Result<(), TrainError> {
+        self.logp.extend(label(batch.terms(), &output)?);
+        self.nll += read(&output.loss)?.into_iter().sum::<f64>();
+        if output.loss.is_tracked() {
+            self.gradients.accumulate(collect_gradients(model, output.loss.backward())?);
+        }
+        Ok(())
+    }
+}
+
+fn run<M: CausalModel>(
+    model: &M,
+    sequences: &[Sequence],
+    progress: &mut dyn FnMut(usize),
+    mut each: impl FnMut(&Batch, NllOutput) -> Result<(), TrainError>,
+) -> Result<(), TrainError> {
+    let device = Placement::of(model)?.device;
+    let nll = NllConfig::new().init();
+    let mut done = 0;
+    for part in MicroBatches::of(sequences) {
+        let rows: Vec<&Sequence> = part.iter().collect();
+        let batch = Batch::new(&rows, &device)?;
+        let output = nll.forward(model, &batch)?;
+        each(&batch, output)?;
+        done += rows.len();
+        progress(done);
+    }
+    Ok(())
+}
+
+/// The log-probabilities of an output under the names of their terms.
+pub(crate) fn label(terms: &BatchTerms, output: &NllOutput) -> Result<Vec<TermLogp>, TrainError> {
+    let values = read(&output.logp_n)?;
+    let named = terms.ids.iter().zip(values);
+    Ok(named.map(|(&(generation, offset), logp)| TermLogp { generation, offset, logp }).collect())
+}
+
+fn read(tensor: &Tensor<1>) -> Result<Vec<f64>, TrainError> {
+    tensor.try_to_vec_as::<f64>().map_err(|error| TrainError::Unsupported {
+        what: format!("log-probabilities cannot be read back from the device: {error:?}"),
+    })
+}
+
+/// Where a model lies and what it computes in, by its first float parameter.
+pub(crate) struct Placement {
+    pub(crate) device: Device,
+    pub(crate) dtype: DType,
+}
+
+impl Placement {
+    pub(crate) fn of<M: Module>(model: &M) -> Result<Self, TrainError> {
+        let mut find = Find { found: None };
+        model.visit(&mut find);
+        find.found.ok_or(TrainError::NoParameters)
+    }
+}
+
+struct Find {
+    found: Option<Placement>,
+}
+
+impl ModuleVisitor for Find {
+    fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {
+        if self.found.is_none() {
+            let tensor = parameter.base();
+            self.found = Some(Placement { device: tensor.device(), dtype: tensor.dtype() });
+        }
+    }
+}

@@ -1,0 +1,140 @@
+use crate::{error::TrainError, precision::Precision};
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::{Gradients, Tensor},
+};
+use safetensors::{Dtype, tensor::TensorView};
+use std::{collections::BTreeMap, path::Path};
+
+/// The gradient of one parameter, in float64 on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradient {
+    /// Shape of the parameter.
+    pub shape: Vec<usize>,
+    /// Values, row by row.
+    pub values: Vec<f64>,
+}
+
+/// Gradients by the name of the parameter: its path in the module, which for a [`Decoder`](crate::Decoder) is its name in the
+/// checkpoint.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GradientMap {
+    /// The gradients.
+    pub gradients: BTreeMap<String, Gradient>,
+}
+
+impl GradientMap {
+    /// Adds the gradients of another part of the same batch.
+    pub fn accumulate(&mut self, other: GradientMap) {
+        for (name, gradient) in other.gradients {
+            match self.gradients.get_mut(&name) {
+                Some(sum) => {
+                    for (sum, value) in sum.values.iter_mut().zip(gradient.values) {
+                        *sum += value;
+                    }
+                }
+                None => {
+                    self.gradients.insert(name, gradient);
+                }
+            }
+        }
+    }
+
+    /// Writes the gradients as safetensors, in a dtype of choice.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save(&self, path: &Path, precision: Precision) -> Result<(), TrainError> {
+        let failed = |message: String| TrainError::File { path: path.to_owned(), message };
+        let dtype = match precision {
+            Precision::F32 => Dtype::F32,
+            Precision::F64 => Dtype::F64,
+        };
+        let bytes: Vec<Vec<u8>> = self.gradients.values().map(|gradient| encode(&gradient.values, precision)).collect();
+        let mut views = Vec::with_capacity(bytes.len());
+        for ((name, gradient), bytes) in self.gradients.iter().zip(&bytes) {
+            let view = TensorView::new(dtype, gradient.shape.clone(), bytes);
+            views.push((name, view.map_err(|error| failed(error.to_string()))?));
+        }
+        safetensors::serialize_to_file(views, None, path)
+            .map_err(|error| failed(format!("{error}: choose a path that can be written")))
+    }
+}
+
+fn encode(values: &[f64], precision: Precision) -> Vec<u8> {
+    match precision {
+        Precision::F32 => values.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect(),
+        Precision::F64 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    }
+}
+
+/// The gradients of a module's parameters after a backward pass; a parameter that took no part has zeros.
+///
+/// # Errors
+/// A device that cannot be read.
+pub fn collect_gradients<M: Module>(module: &M, gradients: Gradients) -> Result<GradientMap, TrainError> {
+    let mut collect = Collect { gradients, path: Vec::new(), result: Ok(GradientMap::default()) };
+    module.visit(&mut collect);
+    collect.result
+}
+
+struct Collect {
+    gradients: Gradients,
+    path: Vec<String>,
+    result: Result<GradientMap, TrainError>,
+}
+
+impl ModuleVisitor for Collect {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {
+        let Ok(map) = &mut self.result else { return };
+        let shape = parameter.shape().to_vec();
+        let values = match parameter.base().grad_remove(&mut self.gradients) {
+            None => Ok(vec![0.0; shape.iter().product()]),
+            Some(gradient) => gradient.try_into_vec_as::<f64>(),
+        };
+        match values {
+            Ok(values) => {
+                map.gradients.insert(self.path.join("."), Gradient { shape, values });
+            }
+            Err(error) => {
+                self.result = Err(TrainError::Unsupported {
+                    what: format!("gradient of `{}` cannot be read back: {error:?}", self.path.join(".")),
+                });
+            }
+        }
+    }
+}
+
+/// The relative gradient error of `found` against `expected`.
+///
+/// Over tensors, the largest of max |difference| over max |g| of the tensor in `expected`, the denominator at least 1e-6 of the
+/// largest |g| of all tensors. Spec: "Exactly". A tensor that one side lacks counts as zeros there.
+pub fn relative_gradient_error(expected: &GradientMap, found: &GradientMap) -> f64 {
+    let largest = |values: &[f64]| values.iter().fold(0.0, |max, value| larger(max, value.abs()));
+    let floor = 1e-6 * expected.gradients.values().fold(0.0, |max, g| larger(max, largest(&g.values)));
+    let names = expected.gradients.keys().chain(found.gradients.keys());
+    names.fold(0.0, |worst, name| {
+        let sides = [expected.gradients.get(name), found.gradients.get(name)];
+        let [expected, found] = sides.map(|side| side.map_or(&[][..], |g| g.values.as_slice()));
+        let count = expected.len().max(found.len());
+        let value = |side: &[f64], index: usize| side.get(index).copied().unwrap_or_default();
+        let difference = (0..count).fold(0.0, |max, index| larger(max, (value(expected, index) - value(found, index)).abs()));
+        match difference == 0.0 {
+            true => worst,
+            false => larger(worst, difference / larger(floor, largest(expected))),
+        }
+    })
+}
+
+/// The larger of two numbers, or NaN if one of them is, so that a comparison with NaN never passes.
+pub(crate) fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}

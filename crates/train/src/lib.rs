@@ -1,0 +1,57 @@
+//! Training on conditioning trees: a decoder, Hugging Face checkpoints, batches, objectives and the equivalence check.
+//!
+//! A layout's [`Sequence`](pleach_layout::Sequence)s become a [`Batch`] of device tensors; a [`Decoder`] (or any burn model that
+//! implements [`CausalModel`]) turns it into hidden states; an objective such as [`Nll`] turns those into a loss over the loss
+//! terms. [`compare`] checks that two layouts mean the same to a model, to the last gradient.
+//!
+//! ```
+//! # fn main() -> Result<(), pleach_train::TrainError> {
+//! # #[cfg(feature = "flex")] {
+//! use pleach_layout::{Sequence, Term};
+//! use pleach_train::{Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision};
+//!
+//! let device = DeviceName::Flex.open()?.autodiff();
+//! let config = DecoderConfig::small(Family::Llama, 64, 2);
+//! let model = Decoder::seeded(config, 7, Precision::F64, &device)?;
+//! let term = Term { source: 1, target: 9, generation: 0, offset: 0, weight: 1.0 };
+//! let sequence = Sequence { tokens: vec![3, 5, 9], positions: vec![0, 1, 2], ends: vec![3, 3, 3], terms: vec![term] };
+//! let batch = Batch::new(&[&sequence], &device)?;
+//! let output = NllConfig::new().init().forward(&model, &batch)?;
+//! let gradients = output.loss.backward();
+//! # let _ = (gradients, model.logits(model.hidden(&batch)?.reshape([3, 32])));
+//! # }
+//! # Ok(())
+//! # }
+//! ```
+mod batch;
+mod checkpoint;
+mod config;
+mod decoder;
+mod device;
+mod equivalence;
+mod error;
+mod evaluation;
+mod gap;
+mod gradients;
+mod memory;
+mod model;
+mod objective;
+mod precision;
+mod union;
+
+pub use batch::{Batch, BatchTerms};
+pub use burn::tensor::Device;
+pub use checkpoint::{load_decoder, read_config};
+pub use config::{DecoderConfig, Family, RopeScaling};
+pub use decoder::Decoder;
+pub use device::DeviceName;
+pub use equivalence::{Equivalence, compare};
+pub use error::TrainError;
+pub use evaluation::{Evaluation, TermLogp, evaluate, log_probabilities, replay};
+pub use gap::{DistanceGap, EvictionGap, Gap, GapSummary};
+pub use gradients::{Gradient, GradientMap, collect_gradients, relative_gradient_error};
+pub use memory::{MemoryEstimate, Workload};
+pub use model::CausalModel;
+pub use objective::{Nll, NllConfig, NllOutput, Reduction};
+pub use precision::Precision;
+pub use union::{UnionBatch, union_log_probabilities};

@@ -1,0 +1,58 @@
+//! Contract: a batch pads rows so that padding sees nothing and nobody sees it, and refuses sequences that cannot be.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod fixtures;
+
+use burn::tensor::Device;
+use fixtures::causal;
+use pleach_kernels::KernelError;
+use pleach_layout::Sequence;
+use pleach_train::{Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError};
+
+fn device() -> Device {
+    DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap()
+}
+
+fn refuse(change: impl Fn(&mut Sequence)) -> TrainError {
+    let mut sequence = causal(&[1, 2, 3]);
+    change(&mut sequence);
+    Batch::new(&[&causal(&[1, 2, 3, 4, 5]), &sequence], &device()).unwrap_err()
+}
+
+#[test]
+fn rows_are_padded_to_the_longest() {
+    let batch = Batch::new(&[&causal(&[9, 8]), &causal(&[1, 2, 3, 4])], &device()).unwrap();
+    assert_eq!(batch.dims(), [2, 4]);
+    assert_eq!(batch.mask().row_ends(0), Some(&[2, 2, 2, 3][..]));
+    assert_eq!(batch.position_rows(), [[0, 1, 0, 0], [0, 1, 2, 3]]);
+    assert_eq!(batch.tokens_bt().into_data().iter::<i64>().collect::<Vec<_>>(), [9, 8, 0, 0, 1, 2, 3, 4]);
+    assert_eq!(batch.terms().sources, [0, 4, 5, 6]);
+    assert_eq!(batch.terms().targets, [8, 2, 3, 4]);
+    assert_eq!(batch.largest_token(), 9);
+}
+
+#[test]
+fn sequences_that_cannot_be_are_refused() {
+    assert_eq!(Batch::new(&[], &device()).unwrap_err(), TrainError::EmptyRow { row: 0 });
+    assert_eq!(refuse(|s| *s = Sequence::default()), TrainError::EmptyRow { row: 1 });
+    assert_eq!(refuse(|s| s.positions.clear()), TrainError::ArrayLength { row: 1, array: "positions", tokens: 3, found: 0 });
+    assert_eq!(refuse(|s| s.ends.truncate(2)), TrainError::ArrayLength { row: 1, array: "ends", tokens: 3, found: 2 });
+    assert!(matches!(refuse(|s| s.terms[0].source = 3), TrainError::TermSource { row: 1, source_index: 3, tokens: 3, .. }));
+    let before = KernelError::EndBeforeToken { row: 1, token: 2, end: 1 };
+    assert_eq!(refuse(|s| s.ends[2] = 1), TrainError::Kernel(before));
+}
+
+#[test]
+fn an_end_inside_the_padding_is_refused() {
+    let beyond = KernelError::EndBeyondRow { row: 1, token: 0, end: 4, time: 3 };
+    assert_eq!(refuse(|s| s.ends[0] = 4), TrainError::Kernel(beyond));
+}
+
+#[test]
+fn a_token_outside_the_vocabulary_is_an_error_and_no_panic() {
+    let config = DecoderConfig::small(Family::Llama, 10, 1);
+    let model = Decoder::seeded(config, 1, Precision::F32, &device()).unwrap();
+    let batch = Batch::new(&[&causal(&[1, 10])], &device()).unwrap();
+    let found = model.hidden(&batch).unwrap_err();
+    assert_eq!(found, TrainError::Vocabulary { token: 10, vocabulary: 10 });
+    assert!(found.to_string().contains("tokenize with the tokenizer of this checkpoint"));
+}
