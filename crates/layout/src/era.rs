@@ -29,10 +29,13 @@ impl Layouts<'_> {
     pub fn eras(&self) -> Vec<Era> {
         let tree = self.tree();
         let mut last = FxHashMap::default();
-        let mut threads: IndexMap<(&str, &str), Vec<(GenerationId, Option<u32>)>> = IndexMap::new();
+        let mut threads: IndexMap<(&str, &str), Vec<Sampled>> = IndexMap::new();
         for generation in tree.generations() {
             let eviction = last_eviction(tree, generation.context, &mut last);
-            threads.entry((&generation.rollout, &generation.thread)).or_default().push((generation.id, eviction));
+            threads
+                .entry((&generation.rollout, &generation.thread))
+                .or_default()
+                .push(Sampled { generation: generation.id, eviction });
         }
         let place: FxHashMap<GenerationId, usize> = tree.generations().map(|generation| generation.id).zip(0..).collect();
         let mut eras: Vec<Era> = threads.values().flat_map(|generations| of_thread(tree, generations)).collect();
@@ -65,10 +68,16 @@ fn last_eviction(tree: &BranchTree, context: ContextId, known: &mut FxHashMap<Co
     found
 }
 
-fn of_thread(tree: &BranchTree, generations: &[(GenerationId, Option<u32>)]) -> Vec<Era> {
+/// A generation and the last eviction before it.
+struct Sampled {
+    generation: GenerationId,
+    eviction: Option<u32>,
+}
+
+fn of_thread(tree: &BranchTree, generations: &[Sampled]) -> Vec<Era> {
     let mut eras: Vec<Era> = Vec::new();
     let (mut sampled, mut current) = (0, None);
-    for &(id, eviction) in generations {
+    for &Sampled { generation: id, eviction } in generations {
         if eviction != current {
             (sampled, current) = (0, eviction);
         }

@@ -1,0 +1,155 @@
+//! `pleach check`: what each way of training would condition on, and how far it is from the live views.
+mod facts;
+mod gaps;
+mod measure;
+mod model;
+mod page;
+mod report;
+pub(crate) mod table;
+mod total;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use pleach_layout::Layouts;
+use pleach_train::{DeviceName, Precision};
+
+use crate::input::{Input, Loaded, Tokens};
+use crate::layout::Kind;
+use crate::output;
+use facts::Facts;
+use measure::{Measured, Skipped};
+use report::FileReport;
+
+/// Check a rollout: layouts, conditioning, log-probability gaps, and the equivalence of packed and segments
+///
+/// Prints, per rollout and in total, the evictions and what they removed; tokens, pairs, passes and coverage of the four
+/// layouts; missing and leaked conditioning; the log-probability gap of compressed and full against the live views; and the
+/// largest difference between packed and segments in log-probabilities and gradients.
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    tokens: Tokens,
+    /// A Hugging Face folder with config.json and safetensors [default: a small seeded decoder]
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Seed of the small decoder
+    #[arg(long, default_value_t = 0, conflicts_with = "model")]
+    seed: u64,
+    /// Numbers to compute in: f32 or f64
+    #[arg(long, default_value = "f64")]
+    dtype: Precision,
+    /// Device: flex, ndarray, wgpu or cuda
+    #[arg(long, default_value = "flex")]
+    device: DeviceName,
+    /// Compare with the published union mask too: every token once, row-wise positions
+    #[arg(long)]
+    with_union: bool,
+    /// Skip the model: print what can be counted without one
+    #[arg(long, conflicts_with_all = ["gradients", "with_union"])]
+    no_model: bool,
+    /// Write the gradients of the summed negative log-likelihood here
+    #[arg(long, value_name = "OUT.safetensors")]
+    gradients: Option<PathBuf>,
+    /// The layout whose gradients are written
+    #[arg(long, default_value = "packed", requires = "gradients")]
+    layout: Kind,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a self-contained page here
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Everything that was found out about one file.
+struct Checked {
+    loaded: Loaded,
+    facts: Facts,
+    rollouts: Vec<(String, Facts)>,
+    model: Result<Measured, Skipped>,
+}
+
+impl Check {
+    pub(crate) fn run(mut self) -> Result<ExitCode> {
+        let files = self.input.files()?;
+        if files.len() > 1 && (self.html.is_some() || self.gradients.is_some()) {
+            bail!("{}: --html and --gradients take one file, not a folder of several", self.input.path.display());
+        }
+        self.find_tokenizer();
+        let runner = if self.no_model { None } else { Some(model::Runner::open(&self)?) };
+        let (mut checked, mut failures) = (Vec::new(), Vec::new());
+        for file in &files {
+            match self.file(file, runner.as_ref()) {
+                Ok(one) => checked.push(one),
+                Err(error) if files.len() > 1 => failures.push((file, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        self.print(&checked, &failures)?;
+        for (_, error) in &failures {
+            output::error(error);
+        }
+        if !failures.is_empty() {
+            return Ok(ExitCode::from(2));
+        }
+        let failed = checked.iter().filter_map(|one| one.model.as_ref().ok()).any(|measured| !measured.holds());
+        Ok(ExitCode::from(u8::from(failed)))
+    }
+
+    /// A checkpoint's own tokenizer is the one that fits it.
+    fn find_tokenizer(&mut self) {
+        let beside = self.model.as_ref().filter(|folder| folder.join("tokenizer.json").is_file());
+        if let (None, Some(folder)) = (&self.tokens.tokenizer, beside) {
+            self.tokens.tokenizer = Some(folder.clone());
+        }
+    }
+
+    fn file(&self, file: &Path, runner: Option<&model::Runner>) -> Result<Checked> {
+        let loaded = self.input.load(file, &self.tokens)?;
+        if let (Some(folder), None, false) = (&self.model, &self.tokens.tokenizer, loaded.notes.is_empty()) {
+            let rendered = loaded.tree.header().tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.id == "bytes");
+            if rendered {
+                bail!(
+                    "{}: holds text, and {} has no tokenizer.json; name the checkpoint's tokenizer with --tokenizer",
+                    loaded.name,
+                    folder.display()
+                );
+            }
+        }
+        let layouts = Layouts::new(&loaded.tree)?;
+        let facts = Facts::of(&layouts)?;
+        let rollouts = facts::by_rollout(&loaded)?;
+        let model = match runner {
+            Some(runner) => runner.measure(self, &loaded, &layouts)?,
+            None => Err(Skipped::NotAsked),
+        };
+        drop(layouts);
+        let checked = Checked { loaded, facts, rollouts, model };
+        if let Some(path) = &self.html {
+            let page = page::render(&checked)?;
+            std::fs::write(path, page)
+                .with_context(|| format!("{}: cannot be written; choose another path for --html", path.display()))?;
+        }
+        Ok(checked)
+    }
+
+    fn print(&self, checked: &[Checked], failures: &[(&PathBuf, anyhow::Error)]) -> Result<()> {
+        if self.json {
+            let reports: Vec<FileReport<'_>> = checked.iter().map(FileReport::new).collect();
+            return match (&reports[..], self.input.path.is_dir()) {
+                ([report], false) => output::json(report),
+                _ => output::json(&total::Total::new(checked, reports, failures)),
+            };
+        }
+        for one in checked {
+            one.loaded.list_found();
+            table::file(one)?;
+        }
+        if checked.len() > 1 { total::print(checked) } else { Ok(()) }
+    }
+}

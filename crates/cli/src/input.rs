@@ -1,0 +1,149 @@
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use pleach_harness::claude_code::UsageCheck;
+use pleach_harness::{Harness, Renderer};
+use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record};
+
+use crate::output;
+
+/// What to read and how.
+#[derive(Args)]
+pub(crate) struct Input {
+    /// A session of a harness, an eviction-record file, or a folder of them
+    #[arg(value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// Repair what can be repaired in a damaged file, and list it, instead of rejecting the file
+    #[arg(long)]
+    pub(crate) lenient: bool,
+}
+
+/// How text becomes tokens.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Tokens {
+    /// A Hugging Face tokenizer.json, or the folder that holds one [default: bytes]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) tokenizer: Option<PathBuf>,
+    /// A chat template in Jinja [default: the tokenizer's, else ChatML]
+    #[arg(long, value_name = "FILE")]
+    chat_template: Option<PathBuf>,
+    /// Keep the first and last N/2 tokens of every segment only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) clip: Option<u32>,
+}
+
+/// A file as records, and what was found on the way.
+pub(crate) struct Loaded {
+    /// The file as it was named.
+    pub(crate) name: String,
+    /// Its tree.
+    pub(crate) tree: BranchTree,
+    /// Everything that was found in it.
+    pub(crate) found: Vec<Diagnostic>,
+    /// How the text was tokenised, if it had to be.
+    pub(crate) notes: Vec<String>,
+    /// Reconstructed against recorded sizes.
+    pub(crate) usage: Option<UsageCheck>,
+}
+
+impl Input {
+    fn options(&self) -> ReadOptions {
+        if self.lenient { ReadOptions::LENIENT } else { ReadOptions::STRICT }
+    }
+
+    /// The files to read: the path itself, or all sessions and record files below a folder.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        if !self.path.is_dir() {
+            return Ok(vec![self.path.clone()]);
+        }
+        let mut files = Vec::new();
+        for entry in walkdir::WalkDir::new(&self.path).sort_by_file_name() {
+            let entry = entry.with_context(|| format!("{}: cannot be listed", self.path.display()))?;
+            let path = entry.path();
+            let inside_session = path.parent().is_some_and(|folder| folder.ends_with("subagents"));
+            if entry.file_type().is_file() && path.extension().is_some_and(|end| end == "jsonl") && !inside_session {
+                files.push(path.to_path_buf());
+            }
+        }
+        if files.is_empty() {
+            bail!("{}: no .jsonl file in this folder; name a session or an eviction-record file", self.path.display());
+        }
+        Ok(files)
+    }
+
+    /// The one file that a verb takes.
+    pub(crate) fn file(&self) -> Result<&Path> {
+        if self.path.is_dir() {
+            bail!("{}: is a folder; name one file", self.path.display());
+        }
+        Ok(&self.path)
+    }
+
+    /// Reads a file and builds its tree as it was recorded, text where the harness recorded text.
+    pub(crate) fn read(&self, path: &Path) -> Result<Loaded> {
+        let name = path.display().to_string();
+        let (tree, found, usage) = match pleach_harness::detect(path)? {
+            Harness::Records => {
+                let (tree, report) = BranchTree::open(path, self.options())?;
+                (tree, report.diagnostics, None)
+            }
+            _ => {
+                let session = pleach_harness::convert(path, self.options())?;
+                let (tree, mut report) = BranchTree::from_records(session.records, name.as_str(), ReadOptions::STRICT)?;
+                let mut found = session.report.diagnostics;
+                found.append(&mut report.diagnostics);
+                (tree, found, session.usage)
+            }
+        };
+        Ok(Loaded { name, tree, found, notes: Vec::new(), usage })
+    }
+
+    /// Reads a file down to tokens.
+    pub(crate) fn load(&self, path: &Path, tokens: &Tokens) -> Result<Loaded> {
+        let mut loaded = self.read(path)?;
+        if loaded.tree.first_without_tokens().is_some() {
+            let renderer = tokens.renderer()?;
+            if let Some(rendered) = renderer.render(&loaded.tree).with_context(|| loaded.name.clone())? {
+                loaded.notes.push(format!("tokens made by tokenizer {}", renderer.identity().id));
+                loaded.notes.extend(rendered.notes);
+                loaded.tree = rebuild(rendered.records, &loaded.name)?;
+            }
+        }
+        if let Some(keep) = tokens.clip {
+            loaded.tree = rebuild(pleach_tree::clip(loaded.tree.records(), keep), &loaded.name)?;
+            loaded.notes.push(format!("clipped to the first and last {} tokens of every segment", keep / 2));
+        }
+        Ok(loaded)
+    }
+}
+
+impl Tokens {
+    fn renderer(&self) -> Result<Renderer> {
+        let renderer = match &self.tokenizer {
+            Some(path) => Renderer::open(path)?,
+            None => Renderer::bytes(),
+        };
+        Ok(match &self.chat_template {
+            Some(path) => renderer.with_template(path)?,
+            None => renderer,
+        })
+    }
+}
+
+impl Loaded {
+    /// Writes what was found in the file to standard error.
+    pub(crate) fn list_found(&self) {
+        const SHOWN: usize = 20;
+        for diagnostic in self.found.iter().take(SHOWN) {
+            eprintln!("{diagnostic}");
+        }
+        if self.found.len() > SHOWN {
+            eprintln!("... and {} more; all of them are in the JSON output", output::size(self.found.len() - SHOWN));
+        }
+    }
+}
+
+pub(crate) fn rebuild(records: Vec<Record>, name: &str) -> Result<BranchTree> {
+    Ok(BranchTree::from_records(records, name, ReadOptions::STRICT)?.0)
+}
