@@ -2,6 +2,7 @@
 //!
 //! Every snapshot shows, in the order of the records, each context by the keys of its segments and each call by what it said, so that
 //! it can be held against the session file beside it by eye: `tests/fixtures/NAME.jsonl`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::path::{Path, PathBuf};
 
 use pleach_harness::{Conversion, HarnessError, ReadOptions, convert};

@@ -1,8 +1,13 @@
 //! What is wrong with a Claude Code session: strict reading rejects it and names code, file, line, key and message; lenient reading
 //! says the same as a repair, lowers the fidelity, and gives records that a strict tree takes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#[path = "lines/mod.rs"]
+mod session;
+
 use pleach_harness::claude_code::{SessionInput, convert_readers};
 use pleach_harness::{Conversion, HarnessError, ReadOptions};
 use pleach_tree::{BranchTree, Fidelity, Record, Report, Severity};
+use session::{boundary, calls, clears, lines, result, says, summary, user};
 
 fn read(text: &[u8], options: ReadOptions) -> Result<Conversion, HarnessError> {
     let main = SessionInput { reader: text, name: "in/s.jsonl".into(), listed: "s.jsonl".into() };
@@ -30,53 +35,6 @@ fn warnings(text: impl AsRef<[u8]>) -> Vec<String> {
     let conversion = read(text.as_ref(), ReadOptions::STRICT).unwrap();
     BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
     of(&conversion.report, Severity::Warning)
-}
-
-fn user(uuid: &str, parent: &str, text: &str) -> String {
-    let parent = if parent.is_empty() { "null".into() } else { format!("{parent:?}") };
-    format!(r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"role":"user","content":"{text}"}}}}"#)
-}
-
-fn said(uuid: &str, parent: &str, message: &str, block: &str) -> String {
-    format!(
-        r#"{{"type":"assistant","uuid":"{uuid}","parentUuid":"{parent}","message":{{"id":"{message}","model":"m","role":"assistant","content":[{block}]}}}}"#
-    )
-}
-
-fn says(uuid: &str, parent: &str, message: &str) -> String {
-    said(uuid, parent, message, r#"{"type":"text","text":"said"}"#)
-}
-
-fn calls(uuid: &str, parent: &str, message: &str, call: &str) -> String {
-    said(uuid, parent, message, &format!(r#"{{"type":"tool_use","id":"{call}","name":"Read","input":{{}}}}"#))
-}
-
-fn result(uuid: &str, parent: &str, call: &str) -> String {
-    format!(
-        r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{call}","content":"out"}}]}}}}"#
-    )
-}
-
-fn boundary(uuid: &str, logical: &str, metadata: &str) -> String {
-    format!(
-        r#"{{"type":"system","subtype":"compact_boundary","uuid":"{uuid}","parentUuid":null,"logicalParentUuid":{logical},"compactMetadata":{{"trigger":"auto"{metadata}}}}}"#
-    )
-}
-
-fn summary(uuid: &str, parent: &str) -> String {
-    format!(
-        r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","isCompactSummary":true,"message":{{"role":"user","content":"sum"}}}}"#
-    )
-}
-
-fn clears(uuid: &str, parent: &str, call: &str) -> String {
-    format!(
-        r#"{{"type":"system","subtype":"microcompact_boundary","uuid":"{uuid}","parentUuid":"{parent}","microcompactMetadata":{{"trigger":"auto","compactedToolIds":["{call}"]}}}}"#
-    )
-}
-
-fn lines<const N: usize>(lines: [String; N]) -> String {
-    lines.map(|line| line + "\n").concat()
 }
 
 #[test]

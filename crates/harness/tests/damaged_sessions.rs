@@ -1,4 +1,5 @@
 //! No byte string makes the adapter panic, and whatever it converts is a tree that strict reading takes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::path::Path;
 
 use pleach_harness::claude_code::{SessionInput, convert_readers};

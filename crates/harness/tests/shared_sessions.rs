@@ -1,6 +1,7 @@
 //! Real sessions, held against what their files say when they are read without the adapter.
 //!
 //! The files lie beside the repository and not in it; without them every test says that it is skipped.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 

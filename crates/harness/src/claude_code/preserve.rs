@@ -130,10 +130,10 @@ fn place(session: &mut Session, links: &mut Links, compaction: &Compaction) {
     for (rank, &line) in compaction.preserved.iter().enumerate() {
         if line > boundary && links.conversation[line] == links.conversation[boundary] {
             links.place[line] = links.place[boundary] - count + rank as u64;
-            links.parent[line] = match rank.checked_sub(1) {
-                Some(rank) => Some(compaction.preserved[rank]),
-                None => logical,
-            };
+            let preceding = rank.checked_sub(1).map(|rank| compaction.preserved[rank]);
+            // Between the ends of a run that is not listed, what precedes a late line is known only where the walk went through.
+            let broken = |&preceding: &usize| compaction.whole_run && links.parent[line] != Some(preceding);
+            links.parent[line] = preceding.filter(|preceding| !broken(preceding)).or(logical);
             before = Some(line);
             let number = session.entries[boundary].line;
             let message =

@@ -230,7 +230,7 @@ impl Turns {
                 while let Some(link) = above.filter(|&above| matches!(session.entries[above].body, Body::Link)) {
                     above = links.parent[link];
                 }
-                !above.is_some_and(|above| session.entries[above].user().is_some_and(|user| !user.answers.is_empty()))
+                above.is_none_or(|above| session.entries[above].user().is_none_or(|user| user.answers.is_empty()))
             }
             Some(UserKind::Hanging) | None => false,
         }
