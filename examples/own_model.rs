@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use burn::module::Module;
 use burn::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
 use burn::nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::optim::{AdamWConfig, GradientsParams, Optimizer};
+use burn::optim::{AdamWConfig, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use pleach::kernels::dense_mask;
 use pleach::layout::Layouts;
@@ -41,7 +41,7 @@ impl OwnModel {
 
 impl CausalModel for OwnModel {
     fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
-        let mask_btt = dense_mask(batch.mask())?.squeeze_dim::<3>(1);
+        let mask_btt = dense_mask(batch.mask()).squeeze_dim::<3>(1);
         let mut x_btc = self.tokens.forward(batch.tokens_bt()) + self.positions.forward(batch.positions_bt());
         for (attention, norm) in self.attention.iter().zip(&self.norms) {
             let input = MhaInput::self_attn(norm.forward(x_btc.clone())).mask_attn(mask_btt.clone());

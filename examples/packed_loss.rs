@@ -5,7 +5,7 @@
 //! cargo run --release -p pleach --example packed_loss [RECORDS.jsonl]
 //! ```
 use anyhow::{Result, ensure};
-use burn::optim::{AdamWConfig, GradientsParams, Optimizer};
+use burn::optim::{AdamWConfig, GradientsParams};
 use pleach::layout::Layouts;
 use pleach::train::{Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision, Reduction};
 use pleach::tree::{BranchTree, ReadOptions};

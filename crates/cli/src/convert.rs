@@ -3,7 +3,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::input::{Input, Tokens};
@@ -23,8 +23,15 @@ pub(crate) struct Convert {
 impl Convert {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let file = self.input.file()?;
-        let wants_tokens = self.tokens.tokenizer.is_some() || self.tokens.clip.is_some();
-        let loaded = if wants_tokens { self.input.load(file, &self.tokens)? } else { self.input.read(file)? };
+        let mut loaded = self.input.read(file)?;
+        let text = loaded.tree.first_without_tokens().is_some();
+        let named = self.tokens.tokenizer.is_some() || self.tokens.chat_template.is_some();
+        if self.tokens.clip.is_some() && text && !named {
+            bail!("{}: --clip counts tokens, and the file holds text; name a --tokenizer too", loaded.name);
+        }
+        if named || self.tokens.clip.is_some() {
+            loaded = self.input.load(file, &self.tokens)?;
+        }
         loaded.list_found();
         if self.out.as_os_str() == "-" {
             loaded.tree.write(BufWriter::new(io::stdout().lock()))?;

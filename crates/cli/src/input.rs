@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use pleach_harness::claude_code::UsageCheck;
 use pleach_harness::{Harness, Renderer};
-use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record};
+use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity};
 
 use crate::output;
 
@@ -27,7 +27,7 @@ pub(crate) struct Tokens {
     pub(crate) tokenizer: Option<PathBuf>,
     /// A chat template in Jinja [default: the tokenizer's, else ChatML]
     #[arg(long, value_name = "FILE")]
-    chat_template: Option<PathBuf>,
+    pub(crate) chat_template: Option<PathBuf>,
     /// Keep the first and last N/2 tokens of every segment only
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) clip: Option<u32>,
@@ -90,7 +90,7 @@ impl Input {
             }
             _ => {
                 let session = pleach_harness::convert(path, self.options())?;
-                let (tree, mut report) = BranchTree::from_records(session.records, name.as_str(), ReadOptions::STRICT)?;
+                let (tree, mut report) = BranchTree::from_records(session.records, made_from(&name), ReadOptions::STRICT)?;
                 let mut found = session.report.diagnostics;
                 found.append(&mut report.diagnostics);
                 (tree, found, session.usage)
@@ -109,10 +109,12 @@ impl Input {
                 loaded.notes.extend(rendered.notes);
                 loaded.tree = rebuild(rendered.records, &loaded.name)?;
             }
+        } else if tokens.chat_template.is_some() || tokens.tokenizer.is_some() {
+            loaded.notes.push("the records have tokens already: no tokenizer is used".into());
         }
         if let Some(keep) = tokens.clip {
             loaded.tree = rebuild(pleach_tree::clip(loaded.tree.records(), keep), &loaded.name)?;
-            loaded.notes.push(format!("clipped to the first and last {} tokens of every segment", keep / 2));
+            loaded.notes.push(format!("clipped to {keep} tokens of every segment, half from each end"));
         }
         Ok(loaded)
     }
@@ -132,18 +134,25 @@ impl Tokens {
 }
 
 impl Loaded {
-    /// Writes what was found in the file to standard error.
+    /// Writes what was found in the file to standard error: every fault and repair, and the first warnings.
     pub(crate) fn list_found(&self) {
-        const SHOWN: usize = 20;
-        for diagnostic in self.found.iter().take(SHOWN) {
+        const WARNINGS: usize = 20;
+        let (warnings, others): (Vec<_>, Vec<_>) = self.found.iter().partition(|found| found.severity == Severity::Warning);
+        for diagnostic in others.iter().chain(warnings.iter().take(WARNINGS)) {
             eprintln!("{diagnostic}");
         }
-        if self.found.len() > SHOWN {
-            eprintln!("... and {} more; all of them are in the JSON output", output::size(self.found.len() - SHOWN));
+        if warnings.len() > WARNINGS {
+            eprintln!("... and {} more warnings; inspect --json lists them all", output::size(warnings.len() - WARNINGS));
         }
     }
 }
 
+/// The name of records that were made of a file: their numbers are not the file's lines.
+fn made_from(name: &str) -> String {
+    if name.ends_with(')') { name.to_string() } else { format!("{name} (as records)") }
+}
+
+/// The tree of records that were made of the file `name`.
 pub(crate) fn rebuild(records: Vec<Record>, name: &str) -> Result<BranchTree> {
-    Ok(BranchTree::from_records(records, name, ReadOptions::STRICT)?.0)
+    Ok(BranchTree::from_records(records, made_from(name), ReadOptions::STRICT)?.0)
 }

@@ -9,6 +9,9 @@ use crate::layouts::{Layout, LayoutKind, Layouts};
 /// Size of the packed layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PackedStats {
+    /// Sequences: one a file.
+    #[serde(skip)]
+    pub sequences: usize,
     /// Tokens.
     pub tokens: usize,
     /// Visible (row, key) pairs.
@@ -73,6 +76,7 @@ impl Add for Stats {
             evictions: self.evictions + other.evictions,
             sampled_tokens: self.sampled_tokens + other.sampled_tokens,
             packed: PackedStats {
+                sequences: self.packed.sequences + other.packed.sequences,
                 tokens: self.packed.tokens + other.packed.tokens,
                 pairs: self.packed.pairs + other.packed.pairs,
                 supervised: self.packed.supervised + other.packed.supervised,
@@ -145,9 +149,9 @@ impl Account {
 
     /// The size of a layout; `None` for one that does not exist under the tree's cache semantics.
     pub fn layout(&self, kind: LayoutKind) -> Option<LayoutStats> {
-        let PackedStats { tokens, pairs, supervised } = self.stats.packed;
+        let PackedStats { sequences, tokens, pairs, supervised } = self.stats.packed;
         match kind {
-            LayoutKind::Packed => Some(LayoutStats { sequences: 1, tokens, pairs, supervised }),
+            LayoutKind::Packed => Some(LayoutStats { sequences, tokens, pairs, supervised }),
             LayoutKind::Segments => self.stats.segments,
             LayoutKind::Compressed => Some(self.stats.compressed),
             LayoutKind::Full => Some(self.stats.full),
@@ -179,14 +183,19 @@ impl Layouts<'_> {
         let evictions = evictions(tree);
         let packed = self.packed()?;
         let segments = match tree.header().cache {
-            CacheSemantics::Reprefill => Some(stats(&self.segments()?)),
+            CacheSemantics::Reprefill => Some(of_sizes(&self.segment_sizes())),
             CacheSemantics::KvEvict => None,
         };
         let stats = Stats {
             generations: tree.generation_count(),
             evictions: evictions.iter().filter(|eviction| !eviction.chat_template).count(),
             sampled_tokens: tree.views().map(|view| view.output().filter(|token| token.weight.is_some()).count()).sum(),
-            packed: PackedStats { tokens: packed.tokens(), pairs: packed.pairs(), supervised: packed.supervised() },
+            packed: PackedStats {
+                sequences: packed.sequences.len(),
+                tokens: packed.tokens(),
+                pairs: packed.pairs(),
+                supervised: packed.supervised(),
+            },
             segments,
             compressed: stats(&self.compressed()?),
             full: stats(&self.full()?),
@@ -200,6 +209,16 @@ impl Layouts<'_> {
     /// More than 2^31 - 1 tokens in the packed layout.
     pub fn surcharge(&self) -> Result<Surcharge, LayoutError> {
         Ok(Surcharge { trie: self.packed()?.tokens(), union: self.certificate().union_tokens })
+    }
+}
+
+/// Sizes of causal sequences that need not be there.
+fn of_sizes(sizes: &[(usize, usize)]) -> LayoutStats {
+    LayoutStats {
+        sequences: sizes.len(),
+        tokens: sizes.iter().map(|(tokens, _)| tokens).sum(),
+        pairs: sizes.iter().map(|&(tokens, _)| tokens as u64 * (tokens as u64 + 1) / 2).sum(),
+        supervised: sizes.iter().map(|(_, terms)| terms).sum(),
     }
 }
 

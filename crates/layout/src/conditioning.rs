@@ -36,6 +36,24 @@ pub struct ConditioningSummary {
 }
 
 impl ConditioningSummary {
+    /// The summary of the terms of both.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        let terms = self.terms + other.terms;
+        let mean = |a: f64, b: f64| match terms {
+            0 => 0.0,
+            terms => (a * self.terms as f64 + b * other.terms as f64) / terms as f64,
+        };
+        Self {
+            terms,
+            diverging: self.diverging + other.diverging,
+            mean_missing: mean(self.mean_missing, other.mean_missing),
+            max_missing: self.max_missing.max(other.max_missing),
+            mean_leaked: mean(self.mean_leaked, other.mean_leaked),
+            max_leaked: self.max_leaked.max(other.max_leaked),
+        }
+    }
+
     /// Sums up the terms of a layout.
     pub fn of(terms: &[Conditioning]) -> Self {
         let mean = |of: fn(&Conditioning) -> u32| match terms.len() {

@@ -18,7 +18,7 @@ pub struct Era {
     pub eviction: Option<u32>,
     /// Tokens sampled in the thread between that eviction and the token.
     pub since: Option<u32>,
-    /// The context that the thread's next eviction made.
+    /// The context that the thread's next eviction made: of several with nothing sampled between them, the first.
     pub next: Option<u32>,
     /// Tokens sampled in the thread between the token and that eviction.
     pub until: Option<u32>,
@@ -38,7 +38,7 @@ impl Layouts<'_> {
                 .push(Sampled { generation: generation.id, eviction });
         }
         let place: FxHashMap<GenerationId, usize> = tree.generations().map(|generation| generation.id).zip(0..).collect();
-        let mut eras: Vec<Era> = threads.values().flat_map(|generations| of_thread(tree, generations)).collect();
+        let mut eras: Vec<Era> = threads.values().flat_map(|generations| of_thread(tree, generations, &mut last)).collect();
         eras.sort_by_key(|era| (place[&GenerationId(era.generation)], era.offset));
         eras
     }
@@ -74,7 +74,20 @@ struct Sampled {
     eviction: Option<u32>,
 }
 
-fn of_thread(tree: &BranchTree, generations: &[Sampled]) -> Vec<Era> {
+/// The first eviction after the one that made `before`, on the way to the one that made `eviction`: several may follow each other
+/// with nothing sampled between them.
+fn first_after(tree: &BranchTree, before: Option<u32>, eviction: u32, known: &mut FxHashMap<ContextId, Option<u32>>) -> u32 {
+    let mut first = eviction;
+    while let Some(parent) = tree.parent(ContextId(first)) {
+        match last_eviction(tree, parent, known) {
+            Some(earlier) if Some(earlier) != before => first = earlier,
+            _ => break,
+        }
+    }
+    first
+}
+
+fn of_thread(tree: &BranchTree, generations: &[Sampled], known: &mut FxHashMap<ContextId, Option<u32>>) -> Vec<Era> {
     let mut eras: Vec<Era> = Vec::new();
     let (mut sampled, mut current) = (0, None);
     for &Sampled { generation: id, eviction } in generations {
@@ -93,7 +106,8 @@ fn of_thread(tree: &BranchTree, generations: &[Sampled]) -> Vec<Era> {
         match &mut ahead {
             Some((eviction, count)) if *eviction == era.eviction => *count += 1,
             _ => {
-                next = ahead.and_then(|(eviction, _)| eviction);
+                let eviction = ahead.and_then(|(eviction, _)| eviction);
+                next = eviction.map(|eviction| first_after(tree, era.eviction, eviction, known));
                 ahead = Some((era.eviction, 0));
             }
         }

@@ -127,6 +127,16 @@ impl<'t> Layouts<'t> {
         }
     }
 
+    /// Tokens and loss terms of each sequence of `segments`, without laying them out; none under `kv_evict`.
+    ///
+    /// All views together can be far longer than what the tree holds, so sizes are asked for first.
+    pub fn segment_sizes(&self) -> Vec<(usize, usize)> {
+        match self.tree.header().cache {
+            CacheSemantics::Reprefill => segments::sizes(self.tree, &self.forest),
+            CacheSemantics::KvEvict => Vec::new(),
+        }
+    }
+
     /// Naive-Compressed: the last view of each thread.
     ///
     /// # Errors

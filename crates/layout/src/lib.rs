@@ -30,5 +30,4 @@ pub use layouts::{Layout, LayoutKind, Layouts};
 pub use pack::{Member, Row, pack};
 pub use picture::{Bins, Coverage, Picture, PictureOptions, Theme, Tile};
 pub use sequence::{Identity, Sequence, Term};
-pub use trie::{NodeId, Trie};
 pub use union::{Union, union};

@@ -4,16 +4,16 @@ use rustc_hash::FxHashMap;
 
 /// Handle of a node of a [`Trie`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u32);
+pub(crate) struct NodeId(u32);
 
 impl NodeId {
     /// The node that stands before all tokens and holds none.
-    pub const ROOT: Self = Self(0);
+    pub(crate) const ROOT: Self = Self(0);
 
     const NONE: u32 = u32::MAX;
 
     /// Index for tables that run beside the trie; [`NodeId::ROOT`] has 0.
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -23,7 +23,7 @@ impl NodeId {
 /// The tokens are ids for the exact layouts and identities for the certificate. Children keep their order of first appearance.
 /// Going on from any node costs time for the tokens that are walked, so views that share a beginning need not walk it again.
 #[derive(Debug, Clone)]
-pub struct Trie<K> {
+pub(crate) struct Trie<K> {
     keys: Vec<Option<K>>,
     links: Vec<Links>,
     others: FxHashMap<(u32, K), u32>,
@@ -51,17 +51,12 @@ impl<K: Copy + Eq + Hash> Default for Trie<K> {
 
 impl<K: Copy + Eq + Hash> Trie<K> {
     /// Number of tokens, the root not counted.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len() - 1
     }
 
-    /// Whether there is no token.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The child of `node` that holds `key`, made where there is none.
-    pub fn step(&mut self, node: NodeId, key: K) -> NodeId {
+    pub(crate) fn step(&mut self, node: NodeId, key: K) -> NodeId {
         let first = self.links[node.index()].first;
         if first != NodeId::NONE {
             if self.keys[first as usize] == Some(key) {
@@ -86,22 +81,22 @@ impl<K: Copy + Eq + Hash> Trie<K> {
     }
 
     /// The token of a node, `None` for the root.
-    pub fn key(&self, node: NodeId) -> Option<K> {
+    pub(crate) fn key(&self, node: NodeId) -> Option<K> {
         self.keys[node.index()]
     }
 
     /// The node before a node, `None` for the root.
-    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
         Some(self.links[node.index()].parent).filter(|&parent| parent != NodeId::NONE).map(NodeId)
     }
 
     /// Whether nothing follows a node.
-    pub fn is_leaf(&self, node: NodeId) -> bool {
+    pub(crate) fn is_leaf(&self, node: NodeId) -> bool {
         self.links[node.index()].first == NodeId::NONE
     }
 
     /// All nodes but the root, a parent before its children and each subtree in one run.
-    pub fn depth_first(&self) -> Vec<NodeId> {
+    pub(crate) fn depth_first(&self) -> Vec<NodeId> {
         let mut order = Vec::with_capacity(self.len());
         let mut node = self.links[0].first;
         while node != NodeId::NONE {

@@ -1,6 +1,6 @@
 use rustc_hash::FxHashSet;
 
-use crate::{BranchTree, By, ByKind, ContextId, GenerationId, Record, SegmentId};
+use crate::{BranchTree, By, ByKind, ContextId, GenerationId, Record, Segment, SegmentId};
 
 impl BranchTree {
     /// The rollouts of the file, in order of their first generation.
@@ -10,19 +10,24 @@ impl BranchTree {
     }
 
     /// The records of one rollout: its generations, the contexts they descend from, the contexts that only lead on from those,
-    /// and the segments they use.
+    /// and the segments they use, which have loss where a generation of the rollout sampled them.
     pub fn rollout_records(&self, rollout: &str) -> Vec<Record> {
         let generations: FxHashSet<GenerationId> =
             self.generations().filter(|generation| generation.rollout == rollout).map(|generation| generation.id).collect();
         let contexts = self.rollout_contexts(&generations);
         let segments = self.rollout_segments(&generations, &contexts);
+        let own = |segment: &Segment| self.owner(segment.id).is_some_and(|owner| generations.contains(&owner));
         let author = |by: &Option<By>| {
             let named = by.as_ref().and_then(|by| by.generation);
             if named.is_some_and(|id| !generations.contains(&id)) { Some(By::new(ByKind::Unknown)) } else { by.clone() }
         };
         let select = |record: &Record| match record {
             Record::Header(_) | Record::Unknown(_) => Some(record.clone()),
-            Record::Segment(segment) => segments.contains(&segment.id).then(|| record.clone()),
+            Record::Segment(segment) if segments.contains(&segment.id) => {
+                let loss = segment.loss.clone().filter(|_| own(segment));
+                Some(Record::Segment(Segment { loss, ..segment.clone() }))
+            }
+            Record::Segment(_) => None,
             Record::Append(append) => contexts.contains(&append.context).then(|| record.clone()),
             Record::Fork(fork) => contexts.contains(&fork.context).then(|| record.clone()),
             Record::Evict(evict) if contexts.contains(&evict.context) => {

@@ -1,5 +1,5 @@
 use anyhow::Result;
-use pleach_layout::{Account, Certificate, Conditioning, ConditioningSummary, LayoutKind, Layouts};
+use pleach_layout::{Account, Certificate, ConditioningSummary, LayoutKind, Layouts};
 use pleach_tree::CacheSemantics;
 
 use crate::input::{Loaded, rebuild};
@@ -14,12 +14,11 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) fn of(layouts: &Layouts<'_>) -> Result<Self> {
-        let of = |kind| -> Vec<Conditioning> { layouts.conditioning(kind) };
         Ok(Self {
             account: layouts.account()?,
             certificate: layouts.certificate(),
-            compressed: ConditioningSummary::of(&of(LayoutKind::Compressed)),
-            full: ConditioningSummary::of(&of(LayoutKind::Full)),
+            compressed: ConditioningSummary::of(&layouts.conditioning(LayoutKind::Compressed)),
+            full: ConditioningSummary::of(&layouts.conditioning(LayoutKind::Full)),
         })
     }
 

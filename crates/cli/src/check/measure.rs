@@ -1,9 +1,10 @@
 use anyhow::Result;
 use pleach_layout::{Era, LayoutKind, Layouts, Sequence, union};
 use pleach_train::{
-    Decoder, Equivalence, Evaluation, Gap, TermLogp, UnionBatch, evaluate, log_probabilities, replay, union_log_probabilities,
+    Decoder, Equivalence, Evaluation, Gap, GapSummary, TermLogp, UnionBatch, evaluate, log_probabilities, replay,
+    union_log_probabilities,
 };
-use pleach_tree::CacheSemantics;
+use pleach_tree::{BranchTree, CacheSemantics, View};
 
 use super::Check;
 use super::model::{Runner, progress};
@@ -20,6 +21,8 @@ pub(crate) struct Measured {
     pub(crate) equivalence: Equivalence,
     pub(crate) against: &'static str,
     pub(crate) eras: Vec<Era>,
+    /// What the records say of the sampled tokens when they were sampled.
+    pub(crate) recorded: Vec<TermLogp>,
 }
 
 /// Why a file was checked without a model.
@@ -33,6 +36,12 @@ impl Measured {
     /// Whether the exact layouts agree to rounding.
     pub(crate) fn holds(&self) -> bool {
         self.equivalence.holds()
+    }
+
+    /// The live views against the log-probabilities that the rollout recorded, if it did.
+    pub(crate) fn recorded_gap(&self) -> Option<GapSummary> {
+        let gap = Gap::new(&self.recorded, &self.exact, &self.eras).all;
+        (gap.terms > 0).then_some(gap)
     }
 
     /// The gap of a flattened layout.
@@ -50,6 +59,7 @@ pub(crate) fn measure(runner: &Runner, decoder: &Decoder, check: &Check, layouts
         CacheSemantics::KvEvict => (replay(decoder, &packed)?, "replay through a key/value cache"),
     };
     let equivalence = Equivalence::between(&found, &expected, runner.precision)?;
+    drop(expected);
     if let Some(path) = &check.gradients {
         let kind = LayoutKind::from(check.layout);
         let gradients = match kind {
@@ -68,7 +78,20 @@ pub(crate) fn measure(runner: &Runner, decoder: &Decoder, check: &Check, layouts
         equivalence,
         against,
         eras: layouts.eras(),
+        recorded: recorded(layouts.tree()),
     })
+}
+
+fn recorded(tree: &BranchTree) -> Vec<TermLogp> {
+    let of = |view: View<'_>| {
+        let generation = view.generation().id.0;
+        let logp = move |token: pleach_tree::OutputToken| {
+            let logp = *tree.segment(token.segment)?.logprobs.as_ref()?.get(token.at as usize)?;
+            Some(TermLogp { generation, offset: token.offset, logp })
+        };
+        view.output().filter_map(logp).collect::<Vec<_>>()
+    };
+    tree.views().flat_map(of).collect()
 }
 
 fn sequences(layouts: &Layouts<'_>, kind: LayoutKind) -> Result<Vec<Sequence>> {

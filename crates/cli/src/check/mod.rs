@@ -110,7 +110,7 @@ impl Check {
     }
 
     fn file(&self, file: &Path, runner: Option<&model::Runner>) -> Result<Checked> {
-        let loaded = self.input.load(file, &self.tokens)?;
+        let mut loaded = self.input.load(file, &self.tokens)?;
         if let (Some(folder), None, false) = (&self.model, &self.tokens.tokenizer, loaded.notes.is_empty()) {
             let rendered = loaded.tree.header().tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.id == "bytes");
             if rendered {
@@ -124,6 +124,9 @@ impl Check {
         let layouts = Layouts::new(&loaded.tree)?;
         let facts = Facts::of(&layouts)?;
         let rollouts = facts::by_rollout(&loaded)?;
+        if rollouts.is_empty() && loaded.tree.rollouts().len() > 1 {
+            loaded.notes.push("rollouts that share one key/value tape are not taken apart".into());
+        }
         let model = match runner {
             Some(runner) => runner.measure(self, &loaded, &layouts)?,
             None => Err(Skipped::NotAsked),

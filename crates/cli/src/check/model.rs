@@ -1,7 +1,7 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pleach_layout::{LayoutKind, Layouts, Sequence};
 use pleach_train::{
@@ -9,8 +9,8 @@ use pleach_train::{
 };
 use pleach_tree::{BranchTree, CacheSemantics};
 
-use super::Check;
 use super::measure::{self, Measured, Skipped};
+use super::{Check, table};
 use crate::input::{Loaded, rebuild};
 
 /// Layers of the seeded decoder: at one layer the union mask would look exact.
@@ -47,9 +47,13 @@ impl Runner {
         let config = self.config(&loaded.tree);
         let needed = needed(layouts, &config, self.precision)?;
         let available = available();
-        if needed > available {
+        if !fits(needed, available) {
             let clip = self.fitting_clip(&loaded.tree, &config, available)?;
-            return Ok(Err(Skipped::TooLarge { needed, available, clip }));
+            let skipped = Skipped::TooLarge { needed, available, clip };
+            if check.gradients.is_some() {
+                bail!("{}: no gradients are written: {}", loaded.name, table::too_large(&skipped).unwrap_or_default());
+            }
+            return Ok(Err(skipped));
         }
         let seeded;
         let decoder = match (&self.folder, self.decoder.get()) {
@@ -87,14 +91,14 @@ impl Runner {
             pleach_tree::Record::Segment(segment) => u32::try_from(segment.extent()).ok(),
             _ => None,
         });
-        let fits = |keep: u32| -> Result<bool> {
+        let clip_fits = |keep: u32| -> Result<bool> {
             let clipped = rebuild(pleach_tree::clip(tree.records(), keep), "clipped")?;
-            Ok(needed(&Layouts::new(&clipped)?, config, self.precision)? <= available)
+            Ok(fits(needed(&Layouts::new(&clipped)?, config, self.precision)?, available))
         };
         let (mut low, mut high) = (0, longest.max().unwrap_or(0) / 2 + 1);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if fits(2 * middle)? {
+            if clip_fits(2 * middle)? {
                 low = middle;
             } else {
                 high = middle;
@@ -102,6 +106,11 @@ impl Runner {
         }
         Ok((low > 0).then_some(2 * low))
     }
+}
+
+/// Whether an estimate, which is right to within a third, fits into what is free.
+fn fits(needed: u64, available: u64) -> bool {
+    needed.saturating_add(needed / 3) <= available
 }
 
 /// The vocabulary that a tree's ids need.

@@ -3,6 +3,8 @@ use anyhow::{Context, Result};
 use pleach_layout::{LayoutKind, Layouts, Picture, PictureOptions, Theme};
 use pleach_train::{EvictionGap, Gap};
 
+use pleach_tree::CacheSemantics;
+
 use super::facts::Facts;
 use super::measure::{Measured, Skipped};
 use super::report::triples;
@@ -41,8 +43,10 @@ fn facts(checked: &Checked, measured: Option<&Measured>) -> Vec<Fact> {
         Fact::new("harness", format!("{}{version}", header.harness)),
         Fact::new("fidelity", table::snake(header.fidelity)),
         Fact::new("cache", table::snake(header.cache)),
-        Fact::new("surcharge of exactness", format!("{} tokens beyond the union", checked.facts.surcharge())),
     ];
+    if header.cache == CacheSemantics::Reprefill {
+        facts.push(Fact::new("tokens beyond the union", checked.facts.surcharge().to_string()));
+    }
     if let Some(tokenizer) = &header.tokenizer {
         facts.push(Fact::new("tokenizer", &tokenizer.id));
     }

@@ -1,7 +1,7 @@
 //! The report as tables for a person.
 use anyhow::Result;
 use pleach_harness::claude_code::UsageCheck;
-use pleach_layout::{Account, Certificate, LayoutKind};
+use pleach_layout::{Account, Certificate, ConditioningSummary, LayoutKind};
 use pleach_train::{Gap, GapSummary};
 use pleach_tree::{ByKind, CacheSemantics};
 
@@ -32,8 +32,9 @@ pub(super) fn file(checked: &Checked) -> Result<()> {
             let of = |layout| Gap::new(&measured.exact, layout, &eras);
             (of(&measured.compressed), of(&measured.full))
         };
-        output::line(format!("\nrollout {rollout}: {} evictions", facts.account.stats.evictions))?;
+        output::line(format!("\nrollout {rollout}\n"))?;
         layouts(facts, measured.map(gap).as_ref())?;
+        evictions(&facts.account)?;
     }
     match &checked.model {
         Ok(measured) => model(measured),
@@ -61,16 +62,7 @@ pub(crate) fn heading(loaded: &Loaded) -> Result<()> {
 }
 
 fn layouts(facts: &Facts, gap: Option<&(Gap, Gap)>) -> Result<()> {
-    let mut columns = vec![
-        Column {
-            title: "missing",
-            cell: Box::new(|kind| mean_max(facts.conditioning(kind).mean_missing, facts.conditioning(kind).max_missing)),
-        },
-        Column {
-            title: "leaked",
-            cell: Box::new(|kind| mean_max(facts.conditioning(kind).mean_leaked, facts.conditioning(kind).max_leaked)),
-        },
-    ];
+    let mut columns = Vec::from(conditioning_columns(|kind| facts.conditioning(kind)));
     if let Some((compressed, full)) = gap {
         let of = move |kind: LayoutKind, number: fn(&GapSummary) -> f64| match kind {
             LayoutKind::Compressed => nats(number(&compressed.all)),
@@ -82,6 +74,13 @@ fn layouts(facts: &Facts, gap: Option<&(Gap, Gap)>) -> Result<()> {
         columns.push(Column { title: "signed", cell: Box::new(move |kind| of(kind, |gap| gap.signed_mean)) });
     }
     output::line(layouts_table(&facts.account, &columns))
+}
+
+/// Columns of what each layout's prefixes lack and have too much.
+pub(super) fn conditioning_columns<'a>(of: impl Fn(LayoutKind) -> ConditioningSummary + Copy + 'a) -> [Column<'a>; 2] {
+    let missing = move |kind| mean_max(of(kind).mean_missing, of(kind).max_missing);
+    let leaked = move |kind| mean_max(of(kind).mean_leaked, of(kind).max_leaked);
+    [Column { title: "missing", cell: Box::new(missing) }, Column { title: "leaked", cell: Box::new(leaked) }]
 }
 
 /// The sizes of the layouts, one a row.
@@ -172,6 +171,13 @@ fn model(measured: &Measured) -> Result<()> {
         let gap = measured.gap(union).all;
         let (mean, max) = (nats(gap.mean), nats(gap.max));
         output::line(format!("union mask against live views: mean {mean}, max {max}, signed {} nats", nats(gap.signed_mean)))?;
+    }
+    if let Some(recorded) = measured.recorded_gap() {
+        let (mean, max) = (nats(recorded.mean), nats(recorded.max));
+        let (terms, signed) = (output::size(recorded.terms), nats(recorded.signed_mean));
+        output::line(format!(
+            "live views against {terms} recorded log-probabilities: mean {mean}, max {max}, signed {signed} nats"
+        ))?;
     }
     let verdict = if measured.holds() { "equal to rounding" } else { "NOT EQUAL" };
     output::line(format!(

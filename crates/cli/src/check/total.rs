@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use pleach_layout::Stats;
+use pleach_layout::{ConditioningSummary, LayoutKind, Stats};
 use pleach_train::GapSummary;
 use serde::Serialize;
 
@@ -70,7 +70,16 @@ pub(crate) fn print(checked: &[Checked]) -> Result<()> {
     let Some(stats) = sums.stats else { return Ok(()) };
     output::line(format!("\ntotal of {} files: {} evictions\n", checked.len(), output::size(stats.evictions)))?;
     let account = pleach_layout::Account { stats, evictions: Vec::new() };
-    output::line(super::table::layouts_table(&account, &[]))?;
+    let summed = |of: fn(&super::facts::Facts) -> ConditioningSummary| {
+        checked.iter().map(|one| of(&one.facts)).reduce(ConditioningSummary::merge).unwrap_or_default()
+    };
+    let (compressed, full) = (summed(|facts| facts.compressed), summed(|facts| facts.full));
+    let conditioning = |kind| match kind {
+        LayoutKind::Compressed => compressed,
+        LayoutKind::Full => full,
+        LayoutKind::Packed | LayoutKind::Segments => ConditioningSummary::default(),
+    };
+    output::line(super::table::layouts_table(&account, &super::table::conditioning_columns(conditioning)))?;
     for (name, gap) in [("compressed", sums.compressed_gap), ("full", sums.full_gap)] {
         if let Some(gap) = gap {
             let (mean, max, signed) = (gap.mean, gap.max, gap.signed_mean);
@@ -78,7 +87,9 @@ pub(crate) fn print(checked: &[Checked]) -> Result<()> {
         }
     }
     if let (Some(logp), Some(gradients)) = (sums.max_logp_difference, sums.max_relative_gradient_error) {
-        output::line(format!("packed against segments: max |difference of log p| {logp:.1e}, gradients {gradients:.1e}"))?;
+        output::line(format!(
+            "packed against segments or replay: max |difference of log p| {logp:.1e} nats, gradients {gradients:.1e}"
+        ))?;
     }
     Ok(())
 }

@@ -51,14 +51,19 @@ impl Gaps {
         self
     }
 
-    /// With evictions, each where the first token was sampled that lived after it.
+    /// With evictions, each before the first token that was sampled after it, or behind the last one before it where another
+    /// eviction followed at once.
     #[must_use]
     pub(crate) fn marked(mut self, eras: &[Era], evictions: &[Eviction]) -> Self {
         let places: HashMap<(u32, u32), usize> = self.tokens.iter().copied().zip(0..).collect();
-        let mut first: HashMap<u32, usize> = HashMap::new();
+        let (mut first, mut last): (HashMap<u32, usize>, HashMap<u32, usize>) = Default::default();
         for era in eras {
-            if let (Some(context), Some(&place)) = (era.eviction, places.get(&(era.generation, era.offset))) {
+            let Some(&place) = places.get(&(era.generation, era.offset)) else { continue };
+            if let Some(context) = era.eviction {
                 first.entry(context).and_modify(|at| *at = place.min(*at)).or_insert(place);
+            }
+            if let Some(context) = era.next {
+                last.entry(context).and_modify(|at| *at = (place + 1).max(*at)).or_insert(place + 1);
             }
         }
         let mark = |eviction: &Eviction| {
@@ -67,7 +72,8 @@ impl Gaps {
             let count = |tokens: usize| super::grouped(i64::try_from(tokens).unwrap_or(i64::MAX));
             let (removed, added, before) = (count(row.removed), count(row.added), count(row.before));
             let label = format!("context {}: {}; {removed} of {before} tokens out, {added} in{by}", row.context, row.kind);
-            Some(Mark { at: *first.get(&eviction.context)?, label })
+            let at = first.get(&eviction.context).or(last.get(&eviction.context));
+            Some(Mark { at: *at?, label })
         };
         self.marks.extend(evictions.iter().filter_map(mark));
         self.marks.sort_by_key(|mark| mark.at);

@@ -1,4 +1,5 @@
 //! Running the program.
+#![allow(dead_code, reason = "each test binary uses its own part")]
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
