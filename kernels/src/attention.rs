@@ -8,11 +8,12 @@ use burn::tensor::Tensor;
 
 /// Which implementation computes attention.
 ///
-/// All of them mean the same; a forced choice that the device cannot run is an error, never a fallback.
+/// The dense reference is the only one. Others are variants beside it: they mean the same, and a forced choice that the device
+/// cannot run is an error, never a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Execution {
-    /// The fastest one that the device runs.
+    /// The fastest one that the device runs: the reference.
     #[default]
     Auto,
     /// Dense, in plain tensor operations, on any device: the definition of what is right.
@@ -38,7 +39,8 @@ impl AttentionConfig {
 /// Attention over packed trees: `softmax(q k^T * scale + mask) v`, differentiable in q, k and v.
 ///
 /// A row that sees nothing gives exact zeros and takes and gives exactly zero gradients. Query head `h` reads key/value head
-/// `h / (heads_q / heads_kv)`. Formula: spec "Tree attention"; grouped-query attention, arXiv 2305.13245.
+/// `h / (heads_q / heads_kv)`. Formula: scaled dot-product attention, arXiv 1706.03762, under the packed mask of
+/// arXiv 2609.00865; grouped-query attention, arXiv 2305.13245.
 ///
 /// # Shapes
 /// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, float32 or float64, rotated already

@@ -4,8 +4,8 @@
 //! int32 per key: row `i` may attend to key `j` if and only if `j <= i < ends[j]` (and, with a window,
 //! `positions[i] - positions[j] < window`). Nothing of size T x T exists outside the dense reference.
 //!
-//! The dense reference runs on every burn device in float32 and float64 and defines what is right. Block-sparse executions
-//! for CPU devices and CubeCL runtimes stand behind the same function and never import it.
+//! The dense reference runs on every burn device in float32 and float64 and defines what is right. It is the only execution;
+//! a faster one goes behind the same function, as a variant of [`Execution`], and never imports the reference.
 //!
 //! ```
 //! use burn::tensor::{DType, Device, Tensor};

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 /// The visibility of a batch of packed rows, validated once and shared by all layers and heads.
 ///
 /// One int32 per key is the whole 4D mask: row `i` sees key `j` if and only if `j <= i < ends[j]`. Intervals need not nest.
-/// Whatever an execution has to plan is planned when the mask is made, so that attention itself plans nothing.
-/// Spec: "Packed mask", "Block schedule".
+/// Whatever an execution has to plan is planned once per mask, so that layers and heads plan nothing.
 #[derive(Debug, Clone)]
 pub struct TreeMask {
     batch: usize,

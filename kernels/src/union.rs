@@ -5,7 +5,7 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 ///
 /// It is the counter-example to the packed trie: not equal to re-encoding the live views at two or more layers. A key's
 /// position in row `i` is its index in the view of `i`, so positions belong to (row, key) pairs. Neighbouring rows mostly
-/// agree on them; they are cut into blocks of rows that do. Spec: "Exactness, and what eviction means".
+/// agree on them; they are cut into blocks of rows that do. Published as the packed mask of arXiv 2609.00865.
 #[derive(Debug, Clone)]
 pub struct UnionMask {
     time: usize,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use pleach_tree::TreeError;
 
 use crate::input::{Input, Tokens};
 
@@ -34,7 +35,10 @@ impl Convert {
         }
         loaded.list_found();
         if self.out.as_os_str() == "-" {
-            loaded.tree.write(BufWriter::new(io::stdout().lock()))?;
+            match loaded.tree.write(BufWriter::new(io::stdout().lock())) {
+                Err(TreeError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                other => other?,
+            }
         } else {
             let out = File::create(&self.out)
                 .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;

@@ -11,7 +11,7 @@ use crate::output;
 /// What to read and how.
 #[derive(Args)]
 pub(crate) struct Input {
-    /// A session of a harness, an eviction-record file, or a folder of them
+    /// A session of a harness or an eviction-record file; check and inspect take a folder of them too
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
     /// Repair what can be repaired in a damaged file, and list it, instead of rejecting the file

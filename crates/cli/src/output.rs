@@ -20,7 +20,14 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 
 /// Writes an error and its causes to standard error.
 pub(crate) fn error(error: &anyhow::Error) {
-    eprintln!("error: {error:#}");
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let joint = if text.is_empty() { "error: " } else { ": " };
+            text = text + joint + &cause;
+        }
+    }
+    eprintln!("{text}");
 }
 
 /// A table whose first column is text and whose others are numbers.

@@ -64,13 +64,20 @@ impl Keys {
 /// Tells from the first lines of a file, never from its name, which harness wrote it.
 ///
 /// # Errors
-/// [`HarnessError::Io`], or [`HarnessError::UnknownHarness`] where no line is one that an adapter knows.
+/// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`], or [`HarnessError::UnknownHarness`] where no line is
+/// one that an adapter knows.
 pub fn detect(path: impl AsRef<Path>) -> Result<Harness, HarnessError> {
     let path = path.as_ref();
     let file = || path.display().to_string();
     let io = |source| HarnessError::Io { file: file(), source };
     let mut start = Vec::new();
     File::open(path).map_err(io)?.take(LOOK_AT).read_to_end(&mut start).map_err(io)?;
+    if start.iter().all(u8::is_ascii_whitespace) {
+        return Err(HarnessError::Empty { file: file() });
+    }
+    if let Some(kind) = pleach_tree::compression(&start) {
+        return Err(HarnessError::Compressed { file: file(), kind });
+    }
     detect_bytes(&start).ok_or_else(|| HarnessError::UnknownHarness { file: file() })
 }
 

@@ -13,8 +13,22 @@ pub enum HarnessError {
         source: std::io::Error,
     },
     /// The files were read and are at fault; nothing of them is used.
-    #[error("{0}")]
+    #[error("{}", .0.rejection())]
     Rejected(Report),
+    /// The file holds nothing.
+    #[error("{file}: is empty; give eviction records, which begin with a header, or a session of a harness")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// The file is compressed.
+    #[error("{file}: is compressed ({kind}); decompress it first")]
+    Compressed {
+        /// The file.
+        file: String,
+        /// The compression.
+        kind: &'static str,
+    },
     /// No adapter knows the file.
     #[error("{file}: no known harness wrote this; give eviction records, which begin with a header, or a Claude Code session")]
     UnknownHarness {

@@ -50,3 +50,13 @@ fn records_are_taken_as_they_are() {
     assert_eq!(serde_json::to_string(&conversion.records[0]).unwrap(), header);
     assert!(conversion.usage.is_none());
 }
+
+#[test]
+fn empty_and_compressed_files_are_told_apart_from_unknown_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    std::fs::write(&path, "\n \n").unwrap();
+    assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Empty { .. })));
+    std::fs::write(&path, b"\x1f\x8b\x08").unwrap();
+    assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Compressed { kind: "gzip", .. })));
+}

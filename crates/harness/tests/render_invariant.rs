@@ -1,6 +1,8 @@
 //! Contract: whatever a harness evicts and whatever a chat template rewrites, the context of every generation holds, id for id,
 //! what the template makes of that generation's messages, in records that strict reading takes and that keep every operation.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+#[path = "render/messages.rs"]
+mod messages;
 #[path = "render/session.rs"]
 mod session;
 #[path = "render/tokenizer.rs"]
@@ -9,11 +11,12 @@ mod tokenizer;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use messages::messages;
 use pleach_harness::Renderer;
 use pleach_tree::{BranchTree, ByKind, Operation, Origin, Part, ReadOptions, Record, Segment};
 use proptest::prelude::*;
 use serde_json::Value;
-use session::{Action, Session, action, messages};
+use session::{Action, Session, action};
 use tokenizers::Tokenizer;
 
 type Named = (&'static str, Renderer);
@@ -166,8 +169,8 @@ fn check_provenance(actions: &[Action]) {
 }
 
 fn identity(segment: &Segment) -> String {
-    let key = segment.source.as_ref().map(|source| source.key.clone()).unwrap_or_default();
-    format!("{key} {:?} {:?}", segment.part, segment.calls)
+    let source = segment.source.as_ref().map(|source| (source.line, source.key.clone()));
+    format!("{source:?} {:?} {:?}", segment.part, segment.calls)
 }
 
 /// Texts that a template takes apart, or that hold the characters of marks.

@@ -1,8 +1,7 @@
 //! Contract: real sessions render strictly, and what each call saw is the template's rendering of its messages, id for id.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
-#[path = "render/session.rs"]
-#[allow(dead_code, reason = "only the messages of a context are wanted here")]
-mod session;
+#[path = "render/messages.rs"]
+mod messages;
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +35,7 @@ fn real_sessions_render_to_what_the_template_makes_of_them() {
             assert!(sampled > 0, "{}", file.display());
             for view in new.views() {
                 let context = tree.generation(view.generation().id).unwrap().context;
-                let text = renderer.template().render(&session::messages(&tree, context), true).unwrap();
+                let text = renderer.template().render(&messages::messages(&tree, context), true).unwrap();
                 let context = &view.tokens()[..view.context().tokens()];
                 assert!(context == renderer.encode(&text).unwrap(), "{}: {}", file.display(), view.generation().id);
             }

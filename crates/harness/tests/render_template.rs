@@ -116,6 +116,33 @@ fn a_folder_s_template_is_found_in_each_of_its_places() {
 }
 
 #[test]
+fn another_template_sees_the_special_tokens_of_the_tokenizer() {
+    let (tokenizer, template) = (folder(&[("tokenizer_config.json", r#"{"bos_token": "<own>"}"#)]), TempDir::new().unwrap());
+    fs::write(template.path().join("tokenizer_config.json"), r#"{"bos_token": "<other>", "eos_token": "<none>"}"#).unwrap();
+    let file = template.path().join("chat_template.jinja");
+    fs::write(&file, "{{ bos_token }}x{{ eos_token }}").unwrap();
+    assert_eq!(rendered(&Renderer::open(tokenizer.path()).unwrap().with_template(&file).unwrap()), "<own>x");
+    assert_eq!(rendered(&Renderer::bytes().with_template(&file).unwrap()), "x");
+}
+
+#[test]
+fn a_template_that_is_not_utf_8_is_an_error_of_its_file() {
+    let folder = folder(&[]);
+    let file = folder.path().join("chat_template.jinja");
+    fs::write(&file, b"a\xff").unwrap();
+    for error in [Renderer::open(folder.path()).unwrap_err(), Renderer::bytes().with_template(&file).unwrap_err()] {
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: the chat template cannot be used: not UTF-8: invalid utf-8 sequence of 1 bytes from index 1; \
+                 give another template, or none for the built-in ChatML",
+                file.display()
+            )
+        );
+    }
+}
+
+#[test]
 fn a_file_that_is_no_tokenizer_is_named() {
     let folder = TempDir::new().unwrap();
     let error = Renderer::open(folder.path()).unwrap_err();

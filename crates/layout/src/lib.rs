@@ -3,7 +3,8 @@
 //! A [`Layouts`] is built once per [`BranchTree`](pleach_tree::BranchTree). From it come the exact layouts, [`Layouts::packed`]
 //! (the token trie in depth-first order under an interval mask) and [`Layouts::segments`] (one causal sequence per maximal view),
 //! the two common flattenings [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong.
-//! Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms. Nothing of size tokens x tokens is built.
+//! Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms. Nothing of size tokens x tokens is built but by
+//! [`union`], which lists the keys of every row.
 mod account;
 mod certificate;
 mod conditioning;

@@ -2,6 +2,10 @@ use crate::error::TrainError;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pleach_kernels::TreeMask;
 use pleach_layout::{Sequence, Term};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// Rows of a layout as device tensors, padded to the longest.
 ///
@@ -11,6 +15,7 @@ pub struct Batch {
     tokens_bt: Tensor<2, Int>,
     positions_bt: Tensor<2, Int>,
     mask: TreeMask,
+    windowed: Arc<Mutex<BTreeMap<u32, TreeMask>>>,
     positions: Vec<Vec<i32>>,
     terms: BatchTerms,
     largest_token: u32,
@@ -77,6 +82,7 @@ impl Batch {
             tokens_bt: Tensor::from_data(TensorData::new(tokens, shape), &plain),
             positions_bt: Tensor::from_data(TensorData::new(positions.concat(), shape), &plain),
             mask: TreeMask::new(&ends, &plain)?,
+            windowed: Arc::default(),
             positions,
             terms,
             largest_token,
@@ -106,6 +112,20 @@ impl Batch {
     /// Who sees whom.
     pub fn mask(&self) -> &TreeMask {
         &self.mask
+    }
+
+    /// Who sees whom within a sliding window of so many tokens; planned once per batch, like [`mask`](Self::mask).
+    ///
+    /// # Errors
+    /// A window of 0.
+    pub fn windowed_mask(&self, window: u32) -> Result<TreeMask, TrainError> {
+        let mut windowed = self.windowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mask) = windowed.get(&window) {
+            return Ok(mask.clone());
+        }
+        let mask = self.mask.with_window(&self.positions, window)?;
+        windowed.insert(window, mask.clone());
+        Ok(mask)
     }
 
     /// The loss terms.

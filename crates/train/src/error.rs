@@ -140,7 +140,7 @@ pub enum TrainError {
         /// Size of the model's vocabulary.
         vocabulary: usize,
     },
-    /// A loss over no terms, or over weights that sum to nothing.
+    /// Weights that are not all 0 and yet sum to nothing that one can divide by.
     #[error(
         "the weights of {terms} loss terms sum to {sum}: a weighted mean needs a positive finite sum; use `Reduction::Sum`, or give weights"
     )]
@@ -149,6 +149,14 @@ pub enum TrainError {
         terms: usize,
         /// Sum of their weights.
         sum: f64,
+    },
+    /// A loss that no parameter can be trained by.
+    #[error(
+        "the loss of {terms} terms depends on no trainable parameter: unfreeze parameters, or take `log_probabilities`, which needs no gradients"
+    )]
+    Untracked {
+        /// Number of terms.
+        terms: usize,
     },
     /// A chunk size of 0.
     #[error("a chunk of 0 loss terms computes nothing: use at least 1")]

@@ -2,8 +2,8 @@ use crate::{
     batch::{Batch, BatchTerms},
     decoder::Decoder,
     error::TrainError,
-    gradients::{GradientMap, collect_gradients},
-    memory::MicroBatches,
+    gradients::{GradientMap, collect_gradients, zero_gradients},
+    memory::micro_batches,
     model::CausalModel,
     objective::{NllConfig, NllOutput},
 };
@@ -37,7 +37,8 @@ pub struct Evaluation {
 
 /// Log-probabilities of a layout's loss terms, without gradients.
 ///
-/// Sequences run a few at a time, so that memory stays bounded however many there are. `progress` is called with the sequences done.
+/// Sequences run a few at a time, so that memory stays bounded however many there are; one without tokens has nothing to run.
+/// `progress` is called with the sequences done.
 ///
 /// # Errors
 /// Sequences or tokens that the model cannot take.
@@ -57,10 +58,11 @@ pub fn log_probabilities<M: CausalModel>(
 
 /// Log-probabilities, summed negative log-likelihood and its gradients over a layout.
 ///
-/// Sequences run a few at a time and gradients are added up in float64 on the host.
+/// Sequences run a few at a time and gradients are added up in float64 on the host. One without tokens has nothing to run; where
+/// none has any, the gradients are zeros for every parameter.
 ///
 /// # Errors
-/// Sequences or tokens that the model cannot take.
+/// Sequences or tokens that the model cannot take, and a model whose parameters are all frozen.
 pub fn evaluate<M: CausalModel>(
     model: &M,
     sequences: &[Sequence],
@@ -69,7 +71,7 @@ pub fn evaluate<M: CausalModel>(
     let model = model.clone().train();
     let mut evaluation = Evaluation::default();
     run(&model, sequences, progress, |batch, output| evaluation.take(&model, batch, output))?;
-    Ok(evaluation)
+    evaluation.complete(&model)
 }
 
 /// Log-probabilities, summed negative log-likelihood and its gradients by a replay through a key/value cache.
@@ -77,18 +79,18 @@ pub fn evaluate<M: CausalModel>(
 /// What a packed layout under `kv_evict` is checked against: see [`Decoder::hidden_replay`].
 ///
 /// # Errors
-/// Sequences or tokens that the decoder cannot take.
+/// Sequences or tokens that the decoder cannot take, and a decoder whose parameters are all frozen.
 pub fn replay(model: &Decoder, sequences: &[Sequence]) -> Result<Evaluation, TrainError> {
     let model = model.clone().train();
     let device = Placement::of(&model)?.device;
     let nll = NllConfig::new().init();
     let mut evaluation = Evaluation::default();
-    for sequence in sequences {
+    for sequence in sequences.iter().filter(|sequence| !sequence.is_empty()) {
         let batch = Batch::new(&[sequence], &device)?;
         let output = nll.forward_hidden(&model, model.hidden_replay(sequence)?, batch.terms())?;
         evaluation.take(&model, &batch, output)?;
     }
-    Ok(evaluation)
+    evaluation.complete(&model)
 }
 
 impl Evaluation {
@@ -97,8 +99,18 @@ impl Evaluation {
         self.nll += read(&output.loss)?.into_iter().sum::<f64>();
         if output.loss.is_tracked() {
             self.gradients.accumulate(collect_gradients(model, output.loss.backward())?);
+        } else if !batch.terms().is_empty() {
+            return Err(TrainError::Untracked { terms: batch.terms().len() });
         }
         Ok(())
+    }
+
+    /// Names every parameter also where nothing ran, so that gradients are complete whatever the layout.
+    fn complete<M: CausalModel>(mut self, model: &M) -> Result<Self, TrainError> {
+        if self.gradients.gradients.is_empty() {
+            self.gradients = zero_gradients(model)?;
+        }
+        Ok(self)
     }
 }
 
@@ -110,14 +122,18 @@ fn run<M: CausalModel>(
 ) -> Result<(), TrainError> {
     let device = Placement::of(model)?.device;
     let nll = NllConfig::new().init();
+    let tokens: Vec<usize> = sequences.iter().map(Sequence::len).collect();
     let mut done = 0;
-    for part in MicroBatches::of(sequences) {
-        let rows: Vec<&Sequence> = part.iter().collect();
+    for part in micro_batches(&tokens) {
+        let rows: Vec<&Sequence> = part.iter().map(|&index| &sequences[index]).collect();
         let batch = Batch::new(&rows, &device)?;
         let output = nll.forward(model, &batch)?;
         each(&batch, output)?;
-        done += rows.len();
+        done = part.last().map_or(done, |last| last + 1);
         progress(done);
+    }
+    if done < sequences.len() {
+        progress(sequences.len());
     }
     Ok(())
 }

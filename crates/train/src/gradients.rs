@@ -73,13 +73,22 @@ fn encode(values: &[f64], precision: Precision) -> Vec<u8> {
 /// # Errors
 /// A device that cannot be read.
 pub fn collect_gradients<M: Module>(module: &M, gradients: Gradients) -> Result<GradientMap, TrainError> {
+    collect(module, Some(gradients))
+}
+
+/// The gradients of a module that took no part in anything: zeros for every parameter.
+pub(crate) fn zero_gradients<M: Module>(module: &M) -> Result<GradientMap, TrainError> {
+    collect(module, None)
+}
+
+fn collect<M: Module>(module: &M, gradients: Option<Gradients>) -> Result<GradientMap, TrainError> {
     let mut collect = Collect { gradients, path: Vec::new(), result: Ok(GradientMap::default()) };
     module.visit(&mut collect);
     collect.result
 }
 
 struct Collect {
-    gradients: Gradients,
+    gradients: Option<Gradients>,
     path: Vec<String>,
     result: Result<GradientMap, TrainError>,
 }
@@ -96,7 +105,7 @@ impl ModuleVisitor for Collect {
     fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {
         let Ok(map) = &mut self.result else { return };
         let shape = parameter.shape().to_vec();
-        let values = match parameter.base().grad_remove(&mut self.gradients) {
+        let values = match self.gradients.as_mut().and_then(|gradients| parameter.base().grad_remove(gradients)) {
             None => Ok(vec![0.0; shape.iter().product()]),
             Some(gradient) => gradient.try_into_vec_as::<f64>(),
         };
@@ -116,7 +125,7 @@ impl ModuleVisitor for Collect {
 /// The relative gradient error of `found` against `expected`.
 ///
 /// Over tensors, the largest of max |difference| over max |g| of the tensor in `expected`, the denominator at least 1e-6 of the
-/// largest |g| of all tensors. Spec: "Exactly". A tensor that one side lacks counts as zeros there.
+/// largest |g| of all tensors. A tensor that one side lacks counts as zeros there.
 pub fn relative_gradient_error(expected: &GradientMap, found: &GradientMap) -> f64 {
     let largest = |values: &[f64]| values.iter().fold(0.0, |max, value| larger(max, value.abs()));
     let floor = 1e-6 * expected.gradients.values().fold(0.0, |max, g| larger(max, largest(&g.values)));

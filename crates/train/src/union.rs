@@ -11,7 +11,8 @@ use pleach_layout::Term;
 
 /// One rollout under the published union mask: every token once, a view and positions by row.
 ///
-/// It is for comparison only: it is not exact for models of two or more layers. Spec: "Exactness, and what eviction means".
+/// It is for comparison only: it is not exact for models of two or more layers. Published as the packed mask of
+/// arXiv 2609.00865.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UnionBatch {
     /// Token ids, each token of the rollout once.

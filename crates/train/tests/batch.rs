@@ -48,6 +48,19 @@ fn an_end_inside_the_padding_is_refused() {
 }
 
 #[test]
+fn a_windowed_mask_is_planned_once_per_batch() {
+    let batch = Batch::new(&[&causal(&[1, 2, 3, 4]), &causal(&[5, 6])], &device()).unwrap();
+    let plan = |batch: &Batch, window| batch.windowed_mask(window).unwrap().row_positions(0).map(<[i32]>::as_ptr);
+    assert_eq!(batch.windowed_mask(2).unwrap().window(), Some(2));
+    assert_eq!(batch.windowed_mask(2).unwrap().row_positions(1), Some(&[0, 1, 0, 0][..]));
+    assert_eq!(plan(&batch, 2), plan(&batch, 2));
+    assert_eq!(plan(&batch, 2), plan(&batch.clone(), 2));
+    assert_ne!(plan(&batch, 2), plan(&batch, 3));
+    assert_eq!(batch.windowed_mask(3).unwrap().window(), Some(3));
+    assert_eq!(batch.windowed_mask(0).unwrap_err(), TrainError::Kernel(KernelError::EmptyWindow));
+}
+
+#[test]
 fn a_token_outside_the_vocabulary_is_an_error_and_no_panic() {
     let config = DecoderConfig::small(Family::Llama, 10, 1);
     let model = Decoder::seeded(config, 1, Precision::F32, &device()).unwrap();

@@ -1,6 +1,6 @@
 //! Contract: every key of a `config.json` is used, or known not to change the function, or an error that names file and key.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-use pleach_train::{DecoderConfig, Family, RopeScaling, TrainError};
+use pleach_train::{Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, RopeScaling, TrainError, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -128,6 +128,47 @@ fn sizes_that_do_not_fit_are_refused() {
     }
     let found = problem(&with("llama", &json!({"head_dim": null, "hidden_size": 66})));
     assert_eq!(found.0, "head_dim");
+}
+
+#[test]
+fn absurd_sizes_are_refused_by_name_before_anything_is_allocated() {
+    for key in ["vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim"] {
+        for size in [(1 << 31) + 1, u64::MAX] {
+            let (found, problem) = problem(&with("llama", &json!({key: size})));
+            assert!(found == key && problem.contains("a whole number of at most 2147483648"), "{found}: {problem}");
+        }
+    }
+    for layers in [(1 << 16) + 1, 1 << 31, u64::MAX] {
+        let (found, problem) = problem(&with("llama", &json!({"num_hidden_layers": layers})));
+        assert!(found == "num_hidden_layers" && problem.contains("at most 65536"), "{found}: {problem}");
+    }
+    let mut config = DecoderConfig::small(Family::Llama, (1 << 31) + 1, 1);
+    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
+    let found = Decoder::seeded(config.clone(), 1, Precision::F32, &device).unwrap_err().to_string();
+    assert!(found.contains("vocab_size is 2147483649: give at most 2147483648"), "{found}");
+    (config.vocab_size, config.layers, config.windows) = (10, (1 << 16) + 1, vec![None; (1 << 16) + 1]);
+    let found = Decoder::seeded(config, 1, Precision::F32, &device).unwrap_err().to_string();
+    assert!(found.contains("layers is 65537: give at most 65536"), "{found}");
+}
+
+#[test]
+fn what_a_huge_model_needs_is_counted_without_overflow() {
+    let size = 1_u64 << 31;
+    let huge = parse(&with(
+        "llama",
+        &json!({
+            "vocab_size": size, "hidden_size": size, "intermediate_size": size, "num_attention_heads": size,
+            "num_key_value_heads": size, "head_dim": size, "num_hidden_layers": 1 << 16
+        }),
+    ));
+    let huge = huge.unwrap();
+    assert_eq!(huge.parameters(), u64::MAX);
+    for gradients in [false, true] {
+        let workload = Workload { rows: 1, time: usize::MAX, terms: usize::MAX, batches: 2 };
+        assert_eq!(MemoryEstimate::new(&huge, Precision::F64, workload, gradients).total(), u64::MAX);
+        assert_eq!(MemoryEstimate::replay(&huge, Precision::F64, workload, u64::MAX).total(), u64::MAX);
+        assert_eq!(MemoryEstimate::union(&huge, Precision::F64, workload).beside_gradients(&huge, 2).total(), u64::MAX);
+    }
 }
 
 #[test]

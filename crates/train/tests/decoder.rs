@@ -157,6 +157,6 @@ fn parameters_are_counted() {
     for family in FAMILIES {
         let config = DecoderConfig::small(family, 50, 2);
         let counted = burn::module::Module::num_params(&model(config.clone(), Precision::F32, cpu()));
-        assert_eq!(config.parameters(), counted, "{family:?}");
+        assert_eq!(config.parameters(), counted as u64, "{family:?}");
     }
 }

@@ -4,8 +4,10 @@
 mod fixtures;
 
 use fixtures::causal;
+use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, Workload, evaluate, log_probabilities,
+    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, UnionBatch, Workload, evaluate, log_probabilities,
+    replay, union_log_probabilities,
 };
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -49,23 +51,35 @@ fn shape(time: usize, layers: usize, vocabulary: usize) -> (DecoderConfig, Vec<u
     (config, tokens)
 }
 
+fn seeded(config: &DecoderConfig) -> Decoder {
+    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
+    Decoder::seeded(config.clone(), 1, Precision::F32, &device).unwrap()
+}
+
+/// Peak bytes above what was live before.
+fn peak<T>(run: impl FnOnce() -> T) -> f64 {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = run();
+    let real = PEAK.load(Relaxed) - before;
+    drop(result);
+    real as f64
+}
+
 /// Peak bytes above what was live before, and the estimate.
 fn measure(time: usize, layers: usize, vocabulary: usize, gradients: bool) -> (f64, f64, MemoryEstimate) {
     let (config, tokens) = shape(time, layers, vocabulary);
-    let precision = Precision::F32;
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
     let sequences = [causal(&tokens)];
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let model = Decoder::seeded(config.clone(), 1, precision, &device).unwrap();
-    match gradients {
-        true => drop(evaluate(&model, &sequences, &mut |_| {}).unwrap()),
-        false => drop(log_probabilities(&model, &sequences, &mut |_| {}).unwrap()),
-    }
-    let real = PEAK.load(Relaxed) - before;
+    let real = peak(|| {
+        let model = seeded(&config);
+        match gradients {
+            true => drop(evaluate(&model, &sequences, &mut |_| {}).unwrap()),
+            false => drop(log_probabilities(&model, &sequences, &mut |_| {}).unwrap()),
+        }
+    });
     let workload = Workload::of(&sequences)[0];
-    let estimate = MemoryEstimate::new(&config, precision, workload, gradients);
-    (real as f64, estimate.total() as f64, estimate)
+    let estimate = MemoryEstimate::new(&config, Precision::F32, workload, gradients);
+    (real, estimate.total() as f64, estimate)
 }
 
 #[test]
@@ -86,6 +100,81 @@ fn the_estimate_is_within_a_third_of_the_real_peak() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn assert_within_a_third(context: &str, real: f64, estimate: MemoryEstimate) {
+    let ratio = estimate.total() as f64 / real;
+    eprintln!("{context}: {ratio:.2} of {real:.2e}, {estimate:?}");
+    assert!((0.75..=1.34).contains(&ratio), "{context}: {ratio:.2} of {real:.2e}, {estimate:?}");
+}
+
+#[test]
+fn gradients_of_batches_and_evaluations_before_are_counted() {
+    let _one = ONE_AT_A_TIME.lock().unwrap();
+    let (config, tokens) = shape(520, 1, 32768);
+    let mut sequence = causal(&tokens);
+    sequence.terms.truncate(8);
+    let model = seeded(&config);
+    let sequences = vec![sequence; 3];
+    let run = |count: usize| peak(|| evaluate(&model, &sequences[..count], &mut |_| {}).unwrap());
+    let growth = run(3) - run(1);
+    let map = 8 * config.parameters();
+    assert!((0.9..=1.1).contains(&(growth / map as f64)), "{growth:.2e} more for two more batches, a map is {map} bytes");
+    let before = LIVE.load(Relaxed);
+    let kept = evaluate(&model, &sequences, &mut |_| {}).unwrap();
+    let held = LIVE.load(Relaxed) - before;
+    assert!((0.9..=1.1).contains(&(held as f64 / map as f64)), "{held} bytes are kept, a map is {map}");
+    drop(kept);
+    let estimate = |count: usize| {
+        let workload = Workload::of(&sequences[..count])[0];
+        MemoryEstimate::new(&config, Precision::F32, workload, true)
+    };
+    assert_eq!(estimate(3).total(), estimate(1).total() + map);
+    assert_eq!(estimate(1).beside_gradients(&config, 2).total(), estimate(1).total() + 2 * map);
+}
+
+#[test]
+fn the_estimate_of_a_replay_is_within_a_third_of_the_real_peak() {
+    let _one = ONE_AT_A_TIME.lock().unwrap();
+    for (time, life, width) in [(96, 96, 64), (96, 24, 64), (96, 24, 256)] {
+        let (mut config, tokens) = shape(time, 2, 64);
+        (config.kv_heads, config.head_dim, config.hidden_size, config.intermediate_size) = (4, 64, width, 4 * width);
+        let ends: Vec<i32> = (0..time).map(|token| time.min(token + life) as i32).collect();
+        let pairs = ends.iter().zip(0..).map(|(&end, token)| (end - token) as u64).sum();
+        let tape = Sequence { ends, ..causal(&tokens) };
+        let real = peak(|| replay(&seeded(&config), std::slice::from_ref(&tape)).unwrap());
+        let workload = Workload::of(std::slice::from_ref(&tape))[0];
+        let estimate = MemoryEstimate::replay(&config, Precision::F32, workload, pairs);
+        assert_within_a_third(&format!("replay of {time} tokens that live for {life}, width {width}"), real, estimate);
+    }
+}
+
+#[test]
+fn the_estimate_of_a_union_is_within_a_third_of_the_real_peak() {
+    let _one = ONE_AT_A_TIME.lock().unwrap();
+    let (config, tokens) = shape(768, 2, 64);
+    let real = peak(|| {
+        let visible = (0..tokens.len() as u32).map(|row| (0..=row).collect()).collect();
+        let union = UnionBatch { tokens: tokens.clone(), visible, terms: causal(&tokens).terms };
+        union_log_probabilities(&seeded(&config), &union).unwrap()
+    });
+    let workload = Workload::of_sizes(&[(tokens.len(), tokens.len() - 1)])[0];
+    assert_within_a_third("union", real, MemoryEstimate::union(&config, Precision::F32, workload));
+}
+
+#[test]
+fn sizes_suffice_to_know_the_batches() {
+    let batch = |rows, time, terms| Workload { rows, time, terms, batches: 3 };
+    let sizes = [(0, 0), (512, 3), (10, 1), (0, 0), (300, 2), (301, 4)];
+    let expected = [batch(1, 512, 3), batch(2, 300, 3), batch(1, 301, 4)];
+    assert_eq!(Workload::of_sizes(&sizes), expected);
+    let sequences = sizes.map(|(tokens, terms)| {
+        let mut sequence = causal(&vec![1; tokens]);
+        sequence.terms.truncate(terms);
+        sequence
+    });
+    assert_eq!(Workload::of(&sequences), expected);
+    assert_eq!(Workload::of_sizes(&[(0, 0)]), []);
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Contract: the chunked loss over terms equals the plain one, value and every gradient, whatever the chunk, the micro-batches and the
-//! ties between head and embedding; a term of weight 0 leaves no trace in the gradient.
+//! ties between head and embedding; a term of weight 0 leaves no trace in loss or gradient.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use burn::tensor::{Int, Tensor, activation::log_softmax};
+use burn::{
+    module::Module,
+    tensor::{Int, Tensor, TensorData, activation::log_softmax},
+};
 use fixtures::causal;
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
@@ -31,9 +34,9 @@ fn trees() -> Vec<Sequence> {
     vec![branched, chain]
 }
 
-fn batch(model: &Decoder, sequences: &[Sequence]) -> Batch {
+fn batch<M: CausalModel>(model: &M, sequences: &[Sequence]) -> Batch {
     let rows: Vec<&Sequence> = sequences.iter().collect();
-    let device = &burn::module::Module::devices(model)[0];
+    let device = &model.devices()[0];
     Batch::new(&rows, device).unwrap()
 }
 
@@ -43,7 +46,7 @@ struct Run {
     gradients: GradientMap,
 }
 
-fn run(model: &Decoder, sequences: &[Sequence], config: NllConfig) -> Run {
+fn run<M: CausalModel>(model: &M, sequences: &[Sequence], config: NllConfig) -> Run {
     let output = config.init().forward(model, &batch(model, sequences)).unwrap();
     Run {
         loss: output.loss.clone().into_scalar::<f64>(),
@@ -145,13 +148,63 @@ fn a_term_of_weight_0_has_a_log_probability_and_exactly_no_gradient() {
 }
 
 #[test]
-fn without_terms_the_loss_is_0_and_so_is_its_gradient() {
+fn where_every_weight_is_0_the_loss_is_0_under_every_reduction_and_so_is_its_gradient() {
     let model = model(Family::Llama);
-    let mut sequence = causal(&[1, 2, 3]);
-    sequence.terms.clear();
-    let found = run(&model, &[sequence], NllConfig::new());
-    assert_eq!((found.loss, found.logp.len()), (0.0, 0));
-    assert!(found.gradients.gradients.values().all(|g| g.values.iter().all(|&x| x == 0.0)));
+    let (mut without_terms, mut silent) = (causal(&[1, 2, 3]), causal(&[1, 2, 3]));
+    without_terms.terms.clear();
+    silent.terms.iter_mut().for_each(|term| term.weight = 0.0);
+    for reduction in [Reduction::Sum, Reduction::WeightedMean, Reduction::Over(0.0), Reduction::Over(3.0)] {
+        for sequence in [&without_terms, &silent] {
+            let found = run(&model, std::slice::from_ref(sequence), NllConfig::new().with_reduction(reduction));
+            assert_eq!((found.loss, found.logp.len()), (0.0, sequence.terms.len()), "{reduction:?}");
+            assert!(found.logp.iter().all(|&logp| logp < 0.0));
+            assert!(found.gradients.gradients.values().all(|g| g.values.iter().all(|&x| x == 0.0)), "{reduction:?}");
+        }
+    }
+}
+
+/// A decoder that never says one of its tokens.
+#[derive(Module, Debug)]
+struct Banning {
+    decoder: Decoder,
+    banned: usize,
+}
+
+impl CausalModel for Banning {
+    fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+        self.decoder.hidden(batch)
+    }
+
+    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
+        let logits_nv = self.decoder.logits(hidden_nd);
+        let mut bias = vec![0.0; logits_nv.dims()[1]];
+        bias[self.banned] = f64::NEG_INFINITY;
+        let options = (&logits_nv.device().without_autodiff(), logits_nv.dtype());
+        let bias_1v = Tensor::<2>::from_data(TensorData::new(bias, [1, logits_nv.dims()[1]]), options);
+        logits_nv.add(bias_1v)
+    }
+}
+
+#[test]
+fn a_term_of_weight_0_has_no_loss_and_no_gradient_where_its_target_is_impossible() {
+    let model = Banning { decoder: model(Family::Llama), banned: 20 };
+    let mut silent = trees();
+    (silent[0].terms[1].weight, silent[0].terms[1].target) = (0.0, 20);
+    let mut absent = silent.clone();
+    absent[0].terms.remove(1);
+    for chunk in [1, 2, 100] {
+        for reduction in [Reduction::Sum, Reduction::WeightedMean] {
+            let config = || NllConfig::new().with_chunk(chunk).with_reduction(reduction);
+            let (mut found, expected) = (run(&model, &silent, config()), run(&model, &absent, config()));
+            assert_eq!(found.logp.remove(1), f64::NEG_INFINITY);
+            assert_same(&format!("chunk {chunk}, {reduction:?}"), &found, &expected);
+        }
+    }
+    let only = |sequences: &mut [Sequence]| sequences.iter_mut().flat_map(|s| &mut s.terms).for_each(|term| term.weight = 0.0);
+    only(&mut silent);
+    let nothing = run(&model, &silent, NllConfig::new());
+    assert_eq!(nothing.loss, 0.0);
+    assert!(nothing.gradients.gradients.values().all(|g| g.values.iter().all(|&x| x == 0.0)));
 }
 
 #[test]
@@ -165,6 +218,8 @@ fn impossible_losses_are_refused() {
     balanced[0].terms[0].weight = -1.0;
     let mean = NllConfig::new().with_reduction(Reduction::WeightedMean);
     assert_eq!(attempt(&balanced, mean), TrainError::Weights { terms: 2, sum: 0.0 });
+    let over = NllConfig::new().with_reduction(Reduction::Over(0.0));
+    assert_eq!(attempt(&trees(), over), TrainError::Weights { terms: 7, sum: 0.0 });
     let mut foreign = vec![causal(&[1, 2, 3])];
     foreign[0].terms[0].target = 23;
     assert_eq!(attempt(&foreign, NllConfig::new()), TrainError::Vocabulary { token: 23, vocabulary: 23 });

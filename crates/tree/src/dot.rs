@@ -1,6 +1,7 @@
 use std::fmt;
 
 use petgraph::dot::{Config, Dot};
+use rustc_hash::FxHashMap;
 
 use crate::{BranchTree, ContextId, Operation};
 
@@ -8,17 +9,15 @@ impl BranchTree {
     /// The branch tree as a graph in the DOT language: contexts with their sizes, and operations between them.
     pub fn dot(&self) -> impl fmt::Display + '_ {
         let context = |id: Option<ContextId>| id.map_or_else(|| "empty".to_string(), |id| id.to_string());
+        let mut calls: FxHashMap<ContextId, String> = FxHashMap::default();
+        for generation in self.generations() {
+            let (rollout, thread) = (escaped(&generation.rollout), escaped(&generation.thread));
+            *calls.entry(generation.context).or_default() += &format!("\\n{} ({rollout}/{thread})", generation.id);
+        }
         let graph = self.graph.map(
             |_, node| {
-                let called: Vec<String> = self
-                    .generations()
-                    .filter(|generation| Some(generation.context) == node.id())
-                    .map(|generation| {
-                        let (rollout, thread) = (escaped(&generation.rollout), escaped(&generation.thread));
-                        format!("\\n{} ({rollout}/{thread})", generation.id)
-                    })
-                    .collect();
-                format!("{}\\n{} tokens{}", context(node.id()), node.tokens(), called.concat())
+                let called = node.id().and_then(|id| calls.get(&id)).map_or("", String::as_str);
+                format!("{}\\n{} tokens{called}", context(node.id()), node.tokens())
             },
             |edge, _| {
                 let made = self.graph.edge_endpoints(edge).and_then(|(_, to)| self.graph[to].id());

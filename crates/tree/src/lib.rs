@@ -20,6 +20,7 @@
 //! ```
 mod branch;
 mod clip;
+mod compression;
 mod dot;
 mod error;
 mod ids;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use branch::{BranchTree, Context, Event, Operation, Piece, PieceId, Span, TreeBuilder};
 pub use clip::clip;
+pub use compression::compression;
 pub use error::{Diagnostic, Fault, Location, Report, Severity, TreeError};
 pub use ids::{ContextId, GenerationId, SegmentId};
 pub use lines::{JsonLines, ReadOptions};

@@ -177,10 +177,8 @@ impl<R: BufRead> JsonLines<R> {
 
     /// Handles what can only stand at the start of a file; true where nothing else of it can be read.
     fn first_line(&mut self, at: &Location, report: &mut Report) -> bool {
-        const MAGIC: [(&[u8], &str); 4] =
-            [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz")];
-        if let Some((_, kind)) = MAGIC.iter().find(|(magic, _)| self.buffer.starts_with(magic)) {
-            report.fault(self.options.lenient, at.clone(), Fault::Compressed { kind: (*kind).into() });
+        if let Some(kind) = crate::compression(&self.buffer) {
+            report.fault(self.options.lenient, at.clone(), Fault::Compressed { kind: kind.into() });
             self.done = true;
             return true;
         }

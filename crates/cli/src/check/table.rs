@@ -107,7 +107,8 @@ pub(crate) fn layouts_table(account: &Account, columns: &[Column<'_>]) -> comfy_
 pub(crate) fn evictions(account: &Account) -> Result<()> {
     const SHOWN: usize = 12;
     let (by_template, by_harness): (Vec<_>, Vec<_>) = account.evictions.iter().partition(|eviction| eviction.chat_template);
-    output::line(format!("\n{} evictions", output::size(by_harness.len())))?;
+    let plural = if by_harness.len() == 1 { "" } else { "s" };
+    output::line(format!("\n{} eviction{plural}", output::size(by_harness.len())))?;
     if !by_harness.is_empty() {
         let mut table = output::table(["  context", "before", "removed", "added", "by", "replaced by", ""]);
         for eviction in by_harness.iter().take(SHOWN) {
@@ -115,7 +116,7 @@ pub(crate) fn evictions(account: &Account) -> Result<()> {
                 (ByKind::Rule, Some(name)) => name.clone(),
                 (kind, _) => snake(kind),
             });
-            let kind = eviction.replacement.map_or_else(|| eviction.operation.to_string(), snake);
+            let kind = eviction.replacement.map_or_else(|| "none".to_string(), snake);
             let trigger = eviction.trigger.map_or_else(String::new, snake);
             let (before, removed, added) = (eviction.before, eviction.removed, eviction.added);
             let numbers = [format!("  {}", eviction.context), output::size(before), output::size(removed), output::size(added)];
@@ -228,7 +229,7 @@ pub(super) fn usage(usage: &UsageCheck) -> String {
     let calls: usize = usage.eras.iter().map(|era| era.calls.len()).sum();
     let deviating = usage.eras.iter().flat_map(|era| &era.calls).filter(|call| call.deviates).count();
     let (calls, deviating) = (output::size(calls), output::size(deviating));
-    format!("about {} tokens per request by era are not in the file; {deviating} of {calls} calls deviate", hidden.join(", "))
+    format!("about {} tokens per request by era are not in the file; {deviating} of {calls} calls deviate", hidden.join(" / "))
 }
 
 fn mean_max(mean: f64, max: u32) -> String {

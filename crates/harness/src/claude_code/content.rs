@@ -10,6 +10,8 @@ use super::line::{Block, Content};
 pub(super) struct Said {
     pub(super) text: String,
     pub(super) part: Part,
+    /// Whether the provider put it there, such as the result of a tool that it runs itself.
+    pub(super) provided: bool,
     /// Id of the tool call that the part makes.
     pub(super) call: Option<String>,
 }
@@ -32,7 +34,7 @@ pub(super) struct Given {
 /// The parts of an assistant line, one for each block.
 pub(super) fn said(content: Content) -> Vec<Said> {
     let blocks = match content {
-        Content::Text(text) => return vec![Said { text, part: Part::Content, call: None }],
+        Content::Text(text) => return vec![Said { text, part: Part::Content, provided: false, call: None }],
         Content::Blocks(blocks) => blocks,
         Content::Absent | Content::Odd => return Vec::new(),
     };
@@ -40,12 +42,13 @@ pub(super) fn said(content: Content) -> Vec<Said> {
 }
 
 fn said_block(block: Block) -> Said {
+    let provided = block.kind.ends_with("_tool_result");
     let (text, part, call) = match block.kind.as_str() {
         "thinking" | "redacted_thinking" => (block.thinking.unwrap_or_default(), Part::Reasoning, None),
         "tool_use" => (call_text(&block), Part::ToolCall, block.id),
         _ => (text_of(block), Part::Content, None),
     };
-    Said { text, part, call }
+    Said { text, part, provided, call }
 }
 
 /// A call as the object `{"id", "name", "input"}`, its input as it was written but for the space between tokens.

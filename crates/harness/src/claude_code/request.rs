@@ -147,7 +147,11 @@ impl Replay<'_> {
                 Some((at, quote.pieces.iter().map(|(from, _)| from.clone()).collect::<Vec<_>>()))
             });
             let (compaction, pieces) = quote.map_or((None, Vec::new()), |(at, pieces)| (Some(at), pieces));
-            let origin = if said.part == Part::Reasoning { Origin::ExternalModel } else { origin };
+            let origin = match (said.part, said.provided) {
+                (Part::Reasoning, _) => Origin::ExternalModel,
+                (_, true) => Origin::Environment,
+                (_, false) => origin,
+            };
             let cuts = cut(&said.text, &pieces);
             let last = cuts.len() - 1;
             for (at, (part, quoted)) in cuts.into_iter().enumerate() {
@@ -255,7 +259,7 @@ pub(super) fn text(role: Role, origin: Origin, text: String) -> Segment {
 
 /// Marks a segment that runs on into the next one, as parts of one text that have different authors do.
 pub(super) fn runs_on(segment: &mut Segment) {
-    segment.extra.insert("open".into(), true.into());
+    segment.open = true;
 }
 
 fn pointer_text(call: &str) -> String {

@@ -114,7 +114,9 @@ impl Encoder {
             let next = cuts.get(index).copied();
             let to = next.map_or(text.len(), |(start, ..)| start);
             let around = (before.map(|at: usize| cuts[at]), next);
-            self.piece(text, (from, to), around, cache, &mut out)?;
+            if !self.piece(text, (from, to), around, cache, &mut out)? {
+                return self.whole(text);
+            }
             if let Some((start, end, id)) = next {
                 out.push(id, start);
                 (from, before) = (end, Some(index));
@@ -123,6 +125,7 @@ impl Encoder {
         Ok(out)
     }
 
+    /// Puts the tokens between two borders behind `out`; false where the borders did not stay what they are.
     fn piece(
         &self,
         text: &str,
@@ -130,26 +133,31 @@ impl Encoder {
         around: (Option<Cut>, Option<Cut>),
         cache: &mut Cache,
         out: &mut Tokens,
-    ) -> Result<(), RenderError> {
+    ) -> Result<bool, RenderError> {
         if from == to {
-            return Ok(());
+            return Ok(true);
         }
         let id = |cut: Option<Cut>| cut.map(|(.., id)| id);
         let key = Key { text: text[from..to].into(), before: id(around.0), after: id(around.1) };
         if let Some(tokens) = cache.0.get(&key) {
             out.extend(tokens, from);
-            return Ok(());
+            return Ok(true);
         }
         let start = around.0.map_or(from, |(start, ..)| start);
         let end = around.1.map_or(to, |(_, end, _)| end);
-        let mut tokens = self.whole(&text[start..end])?;
+        let tokens = self.whole(&text[start..end])?;
+        let first = key.before.is_none_or(|id| tokens.ids.first() == Some(&id));
+        let last = key.after.is_none_or(|id| tokens.ids.last() == Some(&id));
         let inner = usize::from(around.0.is_some())..tokens.ids.len().saturating_sub(usize::from(around.1.is_some()));
+        let (Some(ids), Some(starts), true) = (tokens.ids.get(inner.clone()), tokens.starts.get(inner), first && last) else {
+            return Ok(false);
+        };
         let lead = u32::try_from(from - start).unwrap_or(u32::MAX);
-        tokens.ids = tokens.ids.get(inner.clone()).unwrap_or_default().to_vec();
-        tokens.starts = tokens.starts.get(inner).unwrap_or_default().iter().map(|at| at.saturating_sub(lead)).collect();
+        let starts = starts.iter().map(|at| at.saturating_sub(lead)).collect();
+        let tokens = Tokens { ids: ids.to_vec(), starts };
         out.extend(&tokens, from);
         cache.0.insert(key, tokens);
-        Ok(())
+        Ok(true)
     }
 
     /// Encodes a text as one.
@@ -221,22 +229,8 @@ mod tests {
     }
 
     fn text() -> impl Strategy<Value = String> {
-        let words = [
-            "<|im_start|>",
-            "<|im_end|>",
-            "<|im_",
-            "<think>",
-            "</think>",
-            " ",
-            "  ",
-            "\n",
-            "a",
-            "hello",
-            "System",
-            "ü",
-            "\u{0}",
-        ];
-        prop::collection::vec(prop::sample::select(words.to_vec()), 0..16).prop_map(|words| words.concat())
+        let words = "<|im_start|>,<|im_end|>,<|im_,<think>,</think>, ,  ,\n,a,hello,System,ü,\u{0}".split(',');
+        prop::collection::vec(prop::sample::select(words.collect::<Vec<_>>()), 0..16).prop_map(|words| words.concat())
     }
 
     proptest! {
@@ -264,6 +258,16 @@ mod tests {
         assert_eq!(tokens, encoder.whole(text).unwrap());
         assert_eq!(tokens.starts.last(), Some(&u32::try_from(text.rfind('<').unwrap()).unwrap()));
         assert!(tokens.starts.iter().all(|&start| text.is_char_boundary(start as usize)));
+    }
+
+    #[test]
+    fn borders_that_the_tokenizer_does_not_keep_lose_no_tokens() {
+        for border in ["hello", "e", "<|im_", " "] {
+            let borders = borders(vec![(border.to_owned(), Some(9999))]);
+            let encoder = Encoder { borders, ..encoder(&tokenizer::byte_level(true)) };
+            let text = "be hello there<|im_end|>\nhello";
+            assert_eq!(encoder.pieces(text, &mut Cache::default()).unwrap(), encoder.whole(text).unwrap(), "{border:?}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ use super::{ChatTemplate, RenderError};
 pub struct Renderer {
     encoder: Encoder,
     template: ChatTemplate,
+    special: Vec<(String, String)>,
     identity: TokenizerIdentity,
     notes: Vec<String>,
 }
@@ -66,19 +67,18 @@ impl Renderer {
         };
         let mut renderer = Self::new(encoder, template, config.name.clone(), Some(hex(&Sha256::digest(&json))));
         renderer.notes.extend(missing);
+        renderer.special = config.special;
         renderer.identity.vocab_size = renderer.identity.vocab_size.max(config.vocab_size);
         Ok(renderer)
     }
 
-    /// The same tokenizer with the chat template in a file of its own.
+    /// The same tokenizer with the chat template in a file of its own, which sees the tokenizer's own special tokens.
     ///
     /// # Errors
     /// A file that cannot be read, or that is not a template.
     pub fn with_template(mut self, path: impl AsRef<Path>) -> Result<Self, RenderError> {
         let path = path.as_ref();
-        let source = String::from_utf8_lossy(&read(path)?).into_owned();
-        let special = Config::open(path.parent().unwrap_or(Path::new("")))?.special;
-        self.template = ChatTemplate::new(&source, &special, &path.display().to_string())?;
+        self.template = ChatTemplate::new(&template_source(path)?, &self.special, &path.display().to_string())?;
         self.identity.chat_template_sha256 = Some(self.template.sha256().to_owned());
         self.notes.clear();
         Ok(self)
@@ -136,7 +136,7 @@ impl Renderer {
             vocab_size: Some(encoder.vocab_size()),
             ..TokenizerIdentity::default()
         };
-        Self { encoder, template, identity, notes: Vec::new() }
+        Self { encoder, template, special: Vec::new(), identity, notes: Vec::new() }
     }
 }
 
@@ -172,7 +172,7 @@ impl Config {
     fn template(&self, folder: &Path) -> Result<Option<ChatTemplate>, RenderError> {
         let file = folder.join("chat_template.jinja");
         let (source, file) = match &self.template {
-            _ if file.exists() => (String::from_utf8_lossy(&read(&file)?).into_owned(), file),
+            _ if file.exists() => (template_source(&file)?, file),
             Some(source) => (source.clone(), folder.join("tokenizer_config.json")),
             None => return Ok(None),
         };
@@ -187,6 +187,12 @@ fn object(path: &Path) -> Result<Value, RenderError> {
     }
     serde_json::from_slice(&read(path)?)
         .map_err(|error| RenderError::Tokenizer { file: path.display().to_string(), message: error.to_string() })
+}
+
+/// The text of a template's file.
+fn template_source(path: &Path) -> Result<String, RenderError> {
+    String::from_utf8(read(path)?)
+        .map_err(|error| RenderError::Template { file: path.display().to_string(), message: format!("not UTF-8: {error}") })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RenderError> {

@@ -113,29 +113,52 @@ impl<'t> Messages<'t> {
         values
     }
 
-    /// How many of `members` the first message is made of: what one call of the policy, or one record of the harness, said.
+    /// How many of `members` the first message is made of: what one call of the policy, or one record of the harness, said,
+    /// with what others wrote inside of it.
     fn message_len(&self, members: &[u32]) -> usize {
+        let first = self.segment(members[0]);
         let joined = |pair: &[u32]| {
             let (one, next) = (self.segment(pair[0]), self.segment(pair[1]));
-            let source = |segment: &Segment| segment.source.as_ref().map(|source| (source.file, source.key.clone()));
-            let owner = |segment: &Segment| self.tree.owner(segment.id);
-            let both = one.role == Role::Assistant && next.role == Role::Assistant;
-            both && (owner(one).is_some() && owner(one) == owner(next) || source(one).is_some() && source(one) == source(next))
+            let takes = first.role == Role::Assistant || next.part != Some(Part::ToolCall);
+            // What a call said runs on into the rest of what it said, which need not be here.
+            let runs_on = one.open && one.result_of == next.result_of && self.tree.owner(one.id).is_none();
+            takes && (runs_on || self.is_one_record(first, next) || self.is_one_record(one, next))
         };
         1 + members.windows(2).take_while(|pair| joined(pair)).count()
     }
 
+    /// Whether two segments are parts of what one call or one record said; results are messages of their own.
+    fn is_one_record(&self, one: &Segment, other: &Segment) -> bool {
+        let owner = |segment: &Segment| self.tree.owner(segment.id);
+        let same_source = || match (&one.source, &other.source) {
+            (Some(one), Some(other)) => one.file == other.file && one.key == other.key,
+            _ => false,
+        };
+        let same_owner = || owner(one).is_some() && owner(one) == owner(other);
+        one.role == other.role && one.role != Role::Tool && (same_source() || same_owner())
+    }
+
+    /// The texts of the segments `numbers` as one: pieces of one text with nothing between, texts apart from each other.
+    fn join(&self, numbers: impl Iterator<Item = u32>, marking: Marking) -> String {
+        let mut joined = String::new();
+        let mut before: Option<&Segment> = None;
+        for number in numbers.filter(|&number| !self.text(number).is_empty()) {
+            let segment = self.segment(number);
+            if before.is_some_and(|before| !before.open && self.is_one_record(before, segment)) {
+                joined.push_str(JOINT);
+            }
+            let plain = marking == Marking::Careful && self.suspicious.contains(&number);
+            joined.push_str(&mark::wrap(self.text(number), number, if plain { Marking::Plain } else { marking }));
+            before = Some(segment);
+        }
+        joined
+    }
+
     fn value(&self, message: &[u32], marking: Marking) -> Value {
         let first = self.segment(message[0]);
-        let marked = |number: u32| {
-            let plain = marking == Marking::Careful && self.suspicious.contains(&number);
-            mark::wrap(self.text(number), number, if plain { Marking::Plain } else { marking })
-        };
         let join = |part: Part| {
-            let of = |number: &&u32| self.segment(**number).part.unwrap_or(Part::Content) == part;
-            let texts: Vec<_> = message.iter().filter(of).map(|&number| marked(number)).collect();
-            let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
-            texts.join(JOINT)
+            let of = |number: &u32| self.segment(*number).part.unwrap_or(Part::Content) == part;
+            self.join(message.iter().copied().filter(of), marking)
         };
         let mut fields: BTreeMap<&str, Value> = BTreeMap::new();
         let role = match first.role {
@@ -146,7 +169,7 @@ impl<'t> Messages<'t> {
         };
         fields.insert("role", Value::from(role));
         if first.role != Role::Assistant {
-            fields.insert("content", Value::from(marked(message[0]).as_ref()));
+            fields.insert("content", Value::from(self.join(message.iter().copied(), marking)));
             if let Some(call) = &first.result_of {
                 fields.insert("tool_call_id", Value::from(call.as_str()));
                 fields.extend(self.names.get(call).map(|name| ("name", Value::from(name.as_str()))));

@@ -4,6 +4,7 @@ mod encode;
 mod error;
 mod folder;
 mod hunk;
+mod lists;
 mod mark;
 mod message;
 mod note;

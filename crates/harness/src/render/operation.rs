@@ -1,7 +1,9 @@
 //! Steps as records: the tree's own operations with all that they say, and what only the template changes.
 use pleach_tree::{
-    Append, By, ContextId, Evict, Evicted, Extra, Fork, Operation, Record, Replace, Replacement, ReplacementKind, Span,
+    Append, By, ContextId, Evict, Evicted, Extra, Fork, Operation, Record, Replace, Replacement, ReplacementKind, SegmentId,
+    Span,
 };
+use rustc_hash::FxHashSet;
 
 use super::RenderError;
 use super::rewrite::Rewriter;
@@ -68,12 +70,12 @@ impl Rewriter<'_, '_> {
             }
             (Step::Fork, Some(Operation::Fork(record))) => Record::Fork(Fork { context, from: parent, ..record.clone() }),
             (Step::Replace(segments), Some(Operation::Replace(record))) => {
-                self.leave(before.iter().filter(|span| !segments.contains(&span.segment)));
+                self.leave_but(before, &segments);
                 Record::Replace(Replace { context, from: parent, segments, ..record.clone() })
             }
             (Step::Replace(segments), _) => {
                 self.notes.rewritten += 1;
-                self.leave(before.iter().filter(|span| !segments.contains(&span.segment)));
+                self.leave_but(before, &segments);
                 Record::Replace(Replace { context, from: parent, segments, by: Some(By::rule(RULE)), extra: Extra::new() })
             }
             (Step::Evict(cut), Some(Operation::Evict(record))) => {
@@ -104,12 +106,18 @@ impl Rewriter<'_, '_> {
     /// The entries of an eviction: a segment by name where all that is there of it leaves, else by range.
     fn evicted(&mut self, cut: &Cut, before: &[Span]) -> Vec<Evicted> {
         self.leave(cut.removed.iter());
+        let before: FxHashSet<&Span> = before.iter().collect();
         let whole = |span: &Span| before.contains(span) || *span == self.table.whole(span.segment);
         let entry = |span: &Span| match whole(span) {
             true => Evicted::whole(span.segment),
             false => Evicted::range(span.segment, span.start, span.end),
         };
         cut.removed.iter().map(entry).collect()
+    }
+
+    fn leave_but(&mut self, before: &[Span], kept: &[SegmentId]) {
+        let kept: FxHashSet<SegmentId> = kept.iter().copied().collect();
+        self.leave(before.iter().filter(|span| !kept.contains(&span.segment)));
     }
 
     fn leave<'s>(&mut self, spans: impl Iterator<Item = &'s Span>) {

@@ -1,10 +1,9 @@
 //! The records of a tree with tokens in place of text.
-use std::rc::Rc;
-
 use pleach_tree::{BranchTree, ContextId, Fidelity, Generation, Header, Operation, Record, SegmentId, Span, TokenizerIdentity};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::encode::Encoder;
+use super::lists::Lists;
 use super::message::Messages;
 use super::note::Notes;
 use super::operation::Author;
@@ -31,7 +30,7 @@ pub(super) struct Rewriter<'r, 't> {
     pub(super) table: Table,
     pub(super) notes: Notes,
     pub(super) next_context: u32,
-    lists: FxHashMap<ContextId, Rc<[Span]>>,
+    lists: Lists,
     called: FxHashMap<ContextId, &'t Generation>,
 }
 
@@ -69,7 +68,7 @@ fn attempt(
         table: Table::default(),
         notes: Notes::new(tree, template),
         next_context: ids.map(|id| id.0).max().map_or(0, |id| id.saturating_add(1)),
-        lists: FxHashMap::default(),
+        lists: Lists::of(tree),
         called,
     };
     let longest = rewriter.longest()?;
@@ -114,11 +113,6 @@ impl<'t> Rewriter<'_, 't> {
         longest.map(|context| Ok((context, self.members(context)?))).transpose()
     }
 
-    /// The list of new segments that a context holds.
-    pub(super) fn list(&self, context: Option<ContextId>) -> Rc<[Span]> {
-        context.and_then(|context| self.lists.get(&context)).cloned().unwrap_or_default()
-    }
-
     /// The numbers of the segments that a context holds, which must be there whole.
     pub(super) fn members(&self, context: ContextId) -> Result<Vec<u32>, RenderError> {
         let spans = self.tree.spans(context).unwrap_or_default();
@@ -138,7 +132,7 @@ impl<'t> Rewriter<'_, 't> {
     }
 
     fn context(&mut self, context: ContextId, from: Option<ContextId>) -> Result<(), RenderError> {
-        let before = self.list(from);
+        let before = from.map(|from| self.lists.take(from)).unwrap_or_default();
         let target = self.target(context, &before)?;
         let Some(operation) = self.tree.operation(context) else { return Ok(()) };
         let plan = match operation {
@@ -161,7 +155,7 @@ impl<'t> Rewriter<'_, 't> {
             }
         };
         let list = self.emit(plan, context, (from, &before), Author::of(operation))?;
-        self.lists.insert(context, list.into());
+        self.lists.put(context, list.into());
         Ok(())
     }
 
@@ -225,7 +219,7 @@ impl<'t> Rewriter<'_, 't> {
         let members = self.members(generation.context)?;
         let output: Vec<u32> = generation.output.iter().filter_map(|&id| self.viewer.messages.number(id)).collect();
         let (runs, ids) = self.output(generation.context, &members, &output)?;
-        let before = self.list(Some(generation.context));
+        let before = self.lists.take(generation.context);
         let segments = Target::new(&mut self.table, &self.viewer.messages, &before).extend(&runs, &ids, &output)?;
         for &id in &segments {
             self.weigh(id);

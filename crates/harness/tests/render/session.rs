@@ -1,19 +1,17 @@
 //! Sessions made by random actions of a policy, its tools, a person and a harness that evicts.
-use std::collections::HashMap;
-
 use pleach_tree::{
     Append, BranchTree, By, ContextId, Evict, Evicted, Evidence, Extra, Fidelity, Fork, ForkReason, Generation, GenerationId,
     Header, Origin, Part, Place, ReadOptions, Record, Replace, Replacement, ReplacementKind, Role, Segment, SegmentId, Source,
     Trigger,
 };
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// What happens next in a session.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// A person says something.
-    Ask(String),
+    /// A person says something, in parts of one record; each says whether it runs on into the next.
+    Ask(Vec<(String, bool)>),
     /// The policy is called.
     Call { reasoning: Option<String>, content: String, calls: Vec<String>, results: Vec<String> },
     /// The harness takes out what the numbers pick and puts something for it.
@@ -52,7 +50,7 @@ fn text() -> impl Strategy<Value = String> {
 pub(crate) fn action() -> impl Strategy<Value = Action> {
     let call = (prop::option::of(text()), text(), prop::collection::vec(text(), 0..3), prop::collection::vec(text(), 3));
     prop_oneof![
-        2 => text().prop_map(Action::Ask),
+        2 => prop::collection::vec((text(), any::<bool>()), 1..4).prop_map(Action::Ask),
         5 => call.prop_map(|(reasoning, content, calls, results)| Action::Call { reasoning, content, calls, results }),
         3 => (prop::collection::vec(any::<u8>(), 1..4), prop::option::of(text()), any::<bool>(), 0..4_u8)
             .prop_map(|(picks, with, each, place)| Action::Evict { picks, with, each, place }),
@@ -104,8 +102,12 @@ impl Session {
 
     pub(crate) fn act(&mut self, action: &Action) {
         match action {
-            Action::Ask(text) => {
-                self.say(Role::User, Origin::Human, text, None);
+            Action::Ask(parts) => {
+                let key = format!("q{}", self.segments);
+                for (text, open) in parts {
+                    self.say(Role::User, Origin::Human, text, Some(key.clone()));
+                    self.last().open = *open;
+                }
             }
             Action::Call { reasoning, content, calls, results } => self.call(reasoning.as_deref(), content, calls, results),
             Action::Evict { picks, with, each, place } => self.evict(picks, with.as_deref(), *each, *place),
@@ -125,7 +127,7 @@ impl Session {
         let id = SegmentId(self.segments);
         self.segments += 1;
         let mut segment = Segment::new(id, role, origin).with_text(text);
-        segment.source = Some(Source { file: 0, line: 1, key: key.unwrap_or_else(|| format!("s{}", id.0)) });
+        segment.source = Some(Source { file: 0, line: u64::from(id.0) + 1, key: key.unwrap_or_else(|| format!("s{}", id.0)) });
         self.records.push(Record::Segment(segment));
         id
     }
@@ -240,62 +242,5 @@ impl Session {
         let spans = self.tree().spans(context).expect("the context was made");
         self.list = spans.into_iter().map(|span| span.segment).collect();
         self.made(context);
-    }
-}
-
-/// The messages of a context, put together without the crate's own code.
-pub(crate) fn messages(tree: &BranchTree, context: ContextId) -> Vec<Value> {
-    let names: HashMap<String, String> = tree
-        .records()
-        .iter()
-        .filter_map(|record| match record {
-            Record::Segment(segment) if segment.part == Some(Part::ToolCall) => {
-                let call: Value = serde_json::from_str(segment.text.as_ref()?).ok()?;
-                Some((call["id"].as_str()?.to_owned(), call["name"].as_str()?.to_owned()))
-            }
-            _ => None,
-        })
-        .collect();
-    let mut messages: Vec<(String, Value)> = Vec::new();
-    for span in tree.spans(context).expect("the context is there") {
-        let segment = tree.segment(span.segment).expect("the segment is there");
-        let (text, key) =
-            (segment.text.clone().unwrap_or_default(), segment.source.as_ref().expect("it has a source").key.clone());
-        if segment.role != Role::Assistant {
-            let mut message = json!({"role": serde_json::to_value(segment.role).unwrap(), "content": text});
-            if let Some(call) = &segment.result_of {
-                message["tool_call_id"] = call.as_str().into();
-                message["name"] = names[call].as_str().into();
-            }
-            messages.push((key, message));
-            continue;
-        }
-        if messages.last().is_none_or(|(last, message)| *last != key || message["role"] != "assistant") {
-            messages.push((key, json!({"role": "assistant", "content": ""})));
-        }
-        let message = &mut messages.last_mut().unwrap().1;
-        match segment.part {
-            Some(Part::Reasoning) => add(message, "reasoning_content", &text),
-            Some(Part::ToolCall) => {
-                let call: Value = serde_json::from_str(&text).unwrap();
-                let function = json!({"name": call["name"], "arguments": call["input"]});
-                let call = json!({"id": call["id"], "type": "function", "function": function});
-                match message["tool_calls"].as_array_mut() {
-                    Some(calls) => calls.push(call),
-                    None => message["tool_calls"] = json!([call]),
-                }
-            }
-            _ => add(message, "content", &text),
-        }
-    }
-    messages.into_iter().map(|(_, message)| message).collect()
-}
-
-/// Puts a text into a field of a message, behind what it holds.
-fn add(message: &mut Value, field: &str, text: &str) {
-    match message[field].as_str().unwrap_or_default() {
-        _ if text.is_empty() => {}
-        "" => message[field] = text.into(),
-        before => message[field] = format!("{before}\n\n{text}").into(),
     }
 }

@@ -1,4 +1,4 @@
-use super::{DecoderConfig, Family, keys::Keys, rope};
+use super::{DecoderConfig, Family, MOST_LAYERS, keys::Keys, rope};
 use crate::error::TrainError;
 use serde_json::json;
 use std::path::Path;
@@ -41,7 +41,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<DecoderConfig, TrainError
     let family = parse_family(&mut keys)?;
     let hidden_size = keys.required_size("hidden_size")?;
     let heads = keys.required_size("num_attention_heads")?;
-    let layers = keys.required_size("num_hidden_layers")?;
+    let layers = keys.size_up_to("num_hidden_layers", MOST_LAYERS)?;
+    let layers = layers.ok_or_else(|| keys.missing("num_hidden_layers"))?;
     let (rope_theta, rope_scaling) = rope::parse(&mut keys)?;
     let biases = Biases::parse(family, &mut keys)?;
     let config = DecoderConfig {

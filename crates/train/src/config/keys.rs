@@ -1,3 +1,4 @@
+use super::LARGEST_SIZE;
 use crate::error::TrainError;
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, path::Path};
@@ -44,7 +45,13 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn size(&mut self, key: &str) -> Result<Option<usize>, TrainError> {
-        self.read(key, "a whole number", |value| value.as_u64().and_then(|size| usize::try_from(size).ok()))
+        self.size_up_to(key, LARGEST_SIZE)
+    }
+
+    pub(super) fn size_up_to(&mut self, key: &str, most: usize) -> Result<Option<usize>, TrainError> {
+        self.read(key, &format!("a whole number of at most {most}"), |value| {
+            value.as_u64().and_then(|size| usize::try_from(size).ok()).filter(|size| *size <= most)
+        })
     }
 
     pub(super) fn number(&mut self, key: &str) -> Result<Option<f64>, TrainError> {
@@ -79,7 +86,7 @@ impl<'a> Keys<'a> {
         self.number(key)?.ok_or_else(|| self.missing(key))
     }
 
-    fn missing(&self, key: &str) -> TrainError {
+    pub(super) fn missing(&self, key: &str) -> TrainError {
         self.problem(key, "is missing: the model cannot be built without it")
     }
 

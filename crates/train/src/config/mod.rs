@@ -5,7 +5,13 @@ mod rope;
 pub use rope::RopeScaling;
 
 use crate::error::TrainError;
-use std::path::Path;
+use std::{num::Saturating, path::Path};
+
+/// Largest size of anything: what is beyond is damage, and nothing may be allocated by it.
+const LARGEST_SIZE: usize = 1 << 31;
+
+/// Largest number of layers: each has an entry in lists of its own.
+const MOST_LAYERS: usize = 1 << 16;
 
 /// The families of decoders whose checkpoints are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,6 +140,10 @@ impl DecoderConfig {
         ];
         let problem = if let Some((name, _)) = sizes.iter().find(|(_, size)| *size == 0) {
             format!("{name} is 0: give at least 1")
+        } else if let Some((name, size)) = sizes.iter().find(|(_, size)| *size > LARGEST_SIZE) {
+            format!("{name} is {size}: give at most {LARGEST_SIZE}")
+        } else if self.layers > MOST_LAYERS {
+            format!("layers is {}: give at most {MOST_LAYERS}", self.layers)
         } else if !self.heads.is_multiple_of(self.kv_heads) {
             format!("{} query heads do not divide among {} key/value heads", self.heads, self.kv_heads)
         } else if !self.head_dim.is_multiple_of(2) {
@@ -163,19 +173,19 @@ impl DecoderConfig {
             .collect()
     }
 
-    /// Number of parameters.
-    pub fn parameters(&self) -> usize {
-        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
-        let bias = |on: bool, size: usize| if on { size } else { 0 };
-        let attention = 2 * self.hidden_size * (q + kv)
-            + bias(self.qkv_bias, q + 2 * kv)
-            + bias(self.output_bias, self.hidden_size)
-            + bias(self.qk_norm, 2 * self.head_dim);
-        let mlp =
-            3 * self.hidden_size * self.intermediate_size + bias(self.mlp_bias, 2 * self.intermediate_size + self.hidden_size);
-        let matrices = if self.tie_word_embeddings { 1 } else { 2 };
-        self.layers * (attention + mlp + 2 * self.hidden_size)
-            + self.hidden_size
-            + matrices * self.vocab_size * self.hidden_size
+    /// Number of parameters, [`u64::MAX`] where there are more.
+    pub fn parameters(&self) -> u64 {
+        let size = |count: usize| Saturating(count as u64);
+        let bias = |on: bool, count| if on { count } else { size(0) };
+        let (outer, inner, head_dim) = (size(self.hidden_size), size(self.intermediate_size), size(self.head_dim));
+        let (q, kv) = (size(self.heads) * head_dim, size(self.kv_heads) * head_dim);
+        let attention = size(2) * outer * (q + kv)
+            + bias(self.qkv_bias, q + size(2) * kv)
+            + bias(self.output_bias, outer)
+            + bias(self.qk_norm, size(2) * head_dim);
+        let mlp = size(3) * outer * inner + bias(self.mlp_bias, size(2) * inner + outer);
+        let matrices = size(if self.tie_word_embeddings { 1 } else { 2 });
+        let layers = size(self.layers) * (attention + mlp + size(2) * outer);
+        (layers + outer + matrices * size(self.vocab_size) * outer).0
     }
 }

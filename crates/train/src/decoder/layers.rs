@@ -28,10 +28,16 @@ impl Projection {
         })
     }
 
+    /// A single row stands to the right of the weight: a transposed weight has a gradient of its own for every call, all of which
+    /// are held to the end of the backward pass, and a replay calls once per token.
+    ///
     /// # Shapes
     /// `x_ni`: `[n, in]`; returns `[n, out]`.
     pub(super) fn forward(&self, x_ni: Tensor<2>) -> Tensor<2> {
-        let y_no = x_ni.matmul(self.weight.val().transpose());
+        let y_no = match x_ni.dims()[0] {
+            1 => self.weight.val().matmul(x_ni.transpose()).transpose(),
+            _ => x_ni.matmul(self.weight.val().transpose()),
+        };
         match &self.bias {
             Some(bias) => y_no.add(bias.val().unsqueeze()),
             None => y_no,

@@ -156,8 +156,12 @@ impl CausalModel for Decoder {
             self.model.embed_tokens.dtype(),
             &self.model.embed_tokens.device(),
         )?;
-        let masks = LayerMasks::new(&self.config.windows, batch)?;
-        self.run(batch.tokens_bt(), |layer| Conditioning::Tree { mask: masks.of(layer), rotary: &rotary })
+        let masks = self.config.windows.iter().map(|window| match window {
+            None => Ok(batch.mask().clone()),
+            Some(length) => batch.windowed_mask(*length),
+        });
+        let masks: Vec<TreeMask> = masks.collect::<Result<_, TrainError>>()?;
+        self.run(batch.tokens_bt(), |layer| Conditioning::Tree { mask: &masks[layer], rotary: &rotary })
     }
 
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
@@ -165,38 +169,5 @@ impl CausalModel for Decoder {
             Some(head) => head.forward(hidden_nd),
             None => self.model.embed_tokens.logits(hidden_nd),
         }
-    }
-}
-
-/// One mask per distinct window of a model, shared by its layers.
-struct LayerMasks {
-    masks: Vec<TreeMask>,
-    of_layer: Vec<usize>,
-}
-
-impl LayerMasks {
-    fn new(windows: &[Option<u32>], batch: &Batch) -> Result<Self, TrainError> {
-        let mut distinct: Vec<Option<u32>> = Vec::new();
-        let mut masks = Vec::new();
-        let mut of_layer = Vec::with_capacity(windows.len());
-        for &window in windows {
-            let index = match distinct.iter().position(|&known| known == window) {
-                Some(index) => index,
-                None => {
-                    distinct.push(window);
-                    masks.push(match window {
-                        None => batch.mask().clone(),
-                        Some(length) => batch.mask().with_window(batch.position_rows(), length)?,
-                    });
-                    masks.len() - 1
-                }
-            };
-            of_layer.push(index);
-        }
-        Ok(Self { masks, of_layer })
-    }
-
-    fn of(&self, layer: usize) -> &TreeMask {
-        &self.masks[self.of_layer[layer]]
     }
 }

@@ -14,6 +14,9 @@ use std::ops::Range;
 pub(crate) const DEFAULT_CHUNK: usize = 256;
 
 /// How the loss terms of a batch become one number.
+///
+/// Where every weight is 0, and so where there are no terms, the loss is 0 under each of them: a part of a batch may have none, and
+/// the parts must add up.
 #[derive(Config, Debug, Copy, PartialEq)]
 pub enum Reduction {
     /// The weighted sum, which adds up over micro-batches.
@@ -82,13 +85,14 @@ impl Nll {
 
     /// The loss of terms whose hidden states are there already, for objectives that share a forward pass.
     ///
-    /// A term of weight 0 gives exactly zero gradient. Without terms the loss is 0.
+    /// A term of weight 0 gives exactly zero loss and gradient, even where its log-probability is -inf. Where every weight is 0, or
+    /// there are no terms, so is the loss, under every [`Reduction`].
     ///
     /// # Shapes
     /// `hidden_btc`: `[batch, time, width]`, from [`CausalModel::hidden`].
     ///
     /// # Errors
-    /// A chunk of 0, weights without a positive finite sum under [`Reduction::WeightedMean`], targets outside the vocabulary.
+    /// A chunk of 0; weights that are not all 0 under a sum that is not positive and finite; targets outside the vocabulary.
     pub fn forward_hidden<M: CausalModel>(
         &self,
         model: &M,
@@ -112,13 +116,17 @@ impl Nll {
             let weights: Vec<f64> = terms.weights[range].iter().map(|w| w * factor).collect();
             let data = TensorData::new(weights, logp_k1.dims());
             let weights_k1 = Tensor::<2>::from_data(data, (&device, logp_k1.dtype()));
-            Ok(logp_k1.mul(weights_k1).sum().neg())
+            let silent_k1 = weights_k1.clone().equal_scalar(0.0);
+            Ok(logp_k1.mask_fill(silent_k1, 0.0).mul(weights_k1).sum().neg())
         };
         let loss = sum_in_chunks(model, &hidden_nc, &terms.sources, self.chunk, loss_of)?;
         Ok(NllOutput { loss, logp_n: Tensor::cat(logps, 0) })
     }
 
     fn normaliser(&self, terms: &BatchTerms) -> Result<f64, TrainError> {
+        if terms.weights.iter().all(|&weight| weight == 0.0) {
+            return Ok(1.0);
+        }
         let sum = match self.reduction {
             Reduction::Sum => return Ok(1.0),
             Reduction::WeightedMean => terms.weights.iter().sum(),

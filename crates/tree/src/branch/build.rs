@@ -79,7 +79,7 @@ impl TreeBuilder {
 
     /// Takes the next record; faults go into `report`.
     pub fn push(&mut self, at: Location, record: Record, report: &mut Report) {
-        if !matches!(record, Record::Header(_)) && self.header.is_none() && !self.headless {
+        if !matches!(record, Record::Header(_)) && self.header.is_none() && !self.headless && !report.has_errors() {
             self.headless = true;
             report.fault(self.lenient, at.clone(), Fault::MissingHeader);
         }

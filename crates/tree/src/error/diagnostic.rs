@@ -116,6 +116,18 @@ impl Report {
     }
 }
 
+impl Report {
+    /// The faults that reject a file, one a line, and how many warnings and repairs there are beside them.
+    pub fn rejection(&self) -> String {
+        let mut text: Vec<String> = self.of(Severity::Error).map(ToString::to_string).collect();
+        let others = self.diagnostics.len() - text.len();
+        if others > 0 {
+            text.push(format!("(and {others} warnings or repairs)"));
+        }
+        text.join("\n")
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, diagnostic) in self.diagnostics.iter().enumerate() {

@@ -180,5 +180,5 @@ faults! {
     // Adapters.
     /// What an adapter found in a harness's own file.
     Harness { code: &'static str, message: String }, "harness", "{code}: {message}",
-        do "see the adapter's page for what the harness writes", repair "went on as the message says";
+        do "mend the file, or read it with --lenient", repair "went on as the message says";
 }

@@ -18,7 +18,7 @@ pub enum TreeError {
         source: std::io::Error,
     },
     /// The file was read and is at fault; nothing of it is used.
-    #[error("{0}")]
+    #[error("{}", .0.rejection())]
     Rejected(Report),
     /// A record could not be written.
     #[error("records could not be written: {0}; check free space and permissions of the target")]

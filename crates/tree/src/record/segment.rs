@@ -107,6 +107,9 @@ pub struct Segment {
     /// Which part of an assistant message the text is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+    /// Whether it runs on into the next segment, as pieces of one text that have different authors do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
     /// Ids of the tool calls that the segment makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
@@ -131,6 +134,7 @@ impl Segment {
             loss: None,
             source: None,
             part: None,
+            open: false,
             calls: Vec::new(),
             result_of: None,
             extra: Extra::new(),
