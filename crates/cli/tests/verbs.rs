@@ -148,3 +148,56 @@ fn help_is_what_it_was() {
     }
     insta::assert_snapshot!("help", stdout(&["--help"]));
 }
+
+const NOTHING_SAMPLED: &str = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+{"t":"segment","id":0,"role":"user","origin":"human","tokens":[1,2]}
+{"t":"append","context":0,"from":null,"segments":[0]}
+"#;
+
+#[test]
+fn a_file_in_which_nothing_was_sampled_is_checked_and_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nothing.jsonl");
+    std::fs::write(&path, NOTHING_SAMPLED).unwrap();
+    let (path, page) = (path.display().to_string(), folder.path().join("page.html").display().to_string());
+    let report = json(&["check", &path, "--with-union", "--html", &page, "--json"]);
+    assert_eq!(report["stats"]["sampled_tokens"], 0);
+    assert_eq!(report["equivalence"]["holds"], true);
+}
+
+#[test]
+fn gradients_that_would_not_fit_are_an_error_and_not_a_missing_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.jsonl");
+    let tokens: Vec<u32> = (0..2_000_000).map(|at| at % 50).collect();
+    std::fs::write(&path, NOTHING_SAMPLED.replace("[1,2]", &format!("{tokens:?}")) + SAMPLED).unwrap();
+    let out = folder.path().join("gradients.safetensors").display().to_string();
+    let (status, message) = failure(&["check", &path.display().to_string(), "--gradients", &out]);
+    assert_eq!(status, 2);
+    assert!(message.contains("no gradients are written") && message.contains("--clip "), "{message}");
+}
+
+const SAMPLED: &str = r#"{"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[1],"logprobs":[-0.5]}
+{"t":"generation","id":0,"context":0,"output":[1]}
+"#;
+
+#[test]
+fn recorded_log_probabilities_are_compared_with_the_live_views() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recorded.jsonl");
+    std::fs::write(&path, NOTHING_SAMPLED.to_string() + SAMPLED).unwrap();
+    let report = json(&["check", &path.display().to_string(), "--json"]);
+    let exact = report["logp"]["exact"][0][2].as_f64().unwrap();
+    let gap = report["recorded_gap"]["signed_mean"].as_f64().unwrap();
+    assert!((gap - (exact + 0.5)).abs() < 1e-12, "{report}");
+}
+
+#[test]
+fn a_token_id_beyond_every_device_index_is_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.jsonl");
+    std::fs::write(&path, NOTHING_SAMPLED.replace("[1,2]", "[4294967295]") + SAMPLED).unwrap();
+    let (status, message) = failure(&["check", &path.display().to_string()]);
+    assert_eq!(status, 2, "{message}");
+    assert!(message.contains("4294967295"), "{message}");
+}

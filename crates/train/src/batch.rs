@@ -77,6 +77,9 @@ impl Batch {
         let plain = device.clone().without_autodiff();
         let shape = [sequences.len(), time];
         let largest_token = tokens.iter().copied().max().unwrap_or_default();
+        if i32::try_from(largest_token).is_err() {
+            return Err(TrainError::Vocabulary { token: largest_token, vocabulary: 1 << 31 });
+        }
         let tokens: Vec<i64> = tokens.into_iter().map(i64::from).collect();
         Ok(Self {
             tokens_bt: Tensor::from_data(TensorData::new(tokens, shape), &plain),

@@ -64,9 +64,14 @@ pub(crate) fn measure(runner: &Runner, decoder: &Decoder, check: &Check, layouts
         let kind = LayoutKind::from(check.layout);
         let gradients = match kind {
             LayoutKind::Packed => found.gradients,
-            kind => run(kind.name(), decoder, &sequences(layouts, kind)?)?.gradients,
+            kind => {
+                drop(found.gradients);
+                run(kind.name(), decoder, &sequences(layouts, kind)?)?.gradients
+            }
         };
         gradients.save(path, runner.precision)?;
+    } else {
+        drop(found.gradients);
     }
     Ok(Measured {
         model: runner.describe(),
@@ -117,6 +122,9 @@ fn under_union(decoder: &Decoder, layouts: &Layouts<'_>) -> Result<Vec<TermLogp>
     let bar = progress("union", threads.len());
     let mut logp = Vec::new();
     for thread in threads {
+        if thread.tokens.is_empty() {
+            continue;
+        }
         let batch = UnionBatch { tokens: thread.tokens, visible: thread.visible, terms: thread.terms };
         logp.extend(union_log_probabilities(decoder, &batch)?);
         bar.inc(1);

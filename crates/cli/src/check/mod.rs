@@ -2,6 +2,7 @@
 mod facts;
 mod gaps;
 mod measure;
+mod memory;
 mod model;
 mod page;
 mod report;

@@ -3,15 +3,14 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use pleach_layout::{LayoutKind, Layouts, Sequence};
-use pleach_train::{
-    Decoder, DecoderConfig, Device, DeviceName, Family, MemoryEstimate, Precision, Workload, load_decoder, read_config,
-};
-use pleach_tree::{BranchTree, CacheSemantics};
+use pleach_layout::Layouts;
+use pleach_train::{Decoder, DecoderConfig, Device, DeviceName, Family, Precision, load_decoder, read_config};
+use pleach_tree::BranchTree;
 
 use super::measure::{self, Measured, Skipped};
+use super::memory::{self, Demand};
 use super::{Check, table};
-use crate::input::{Loaded, rebuild};
+use crate::input::Loaded;
 
 /// Layers of the seeded decoder: at one layer the union mask would look exact.
 const SEEDED_LAYERS: usize = 2;
@@ -44,11 +43,16 @@ impl Runner {
 
     /// Runs the model over all layouts of a file, if that fits into memory.
     pub(crate) fn measure(&self, check: &Check, loaded: &Loaded, layouts: &Layouts<'_>) -> Result<Result<Measured, Skipped>> {
-        let config = self.config(&loaded.tree);
-        let needed = needed(layouts, &config, self.precision)?;
-        let available = available();
-        if !fits(needed, available) {
-            let clip = self.fitting_clip(&loaded.tree, &config, available)?;
+        let vocabulary = vocabulary(&loaded.tree);
+        if i32::try_from(vocabulary).is_err() {
+            let largest = vocabulary - 1;
+            bail!("{}: token id {largest} is above 2^31 - 1; check which tokenizer made the ids", loaded.name);
+        }
+        let config = self.config(vocabulary);
+        let demand = Demand { config: &config, precision: self.precision, union: check.with_union };
+        let (needed, available) = (demand.needed(layouts)?, memory::available());
+        if !memory::fits(needed, available) {
+            let clip = demand.fitting_clip(&loaded.tree, available)?;
             let skipped = Skipped::TooLarge { needed, available, clip };
             if check.gradients.is_some() {
                 bail!("{}: no gradients are written: {}", loaded.name, table::too_large(&skipped).unwrap_or_default());
@@ -78,39 +82,12 @@ impl Runner {
         }
     }
 
-    fn config(&self, tree: &BranchTree) -> DecoderConfig {
+    fn config(&self, vocabulary: usize) -> DecoderConfig {
         match &self.config {
             Some(config) => config.clone(),
-            None => DecoderConfig::small(Family::Llama, vocabulary(tree), SEEDED_LAYERS),
+            None => DecoderConfig::small(Family::Llama, vocabulary, SEEDED_LAYERS),
         }
     }
-
-    /// The largest `--clip` whose layouts fit, if any does.
-    fn fitting_clip(&self, tree: &BranchTree, config: &DecoderConfig, available: u64) -> Result<Option<u32>> {
-        let longest = tree.records().iter().filter_map(|record| match record {
-            pleach_tree::Record::Segment(segment) => u32::try_from(segment.extent()).ok(),
-            _ => None,
-        });
-        let clip_fits = |keep: u32| -> Result<bool> {
-            let clipped = rebuild(pleach_tree::clip(tree.records(), keep), "clipped")?;
-            Ok(fits(needed(&Layouts::new(&clipped)?, config, self.precision)?, available))
-        };
-        let (mut low, mut high) = (0, longest.max().unwrap_or(0) / 2 + 1);
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            if clip_fits(2 * middle)? {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Ok((low > 0).then_some(2 * low))
-    }
-}
-
-/// Whether an estimate, which is right to within a third, fits into what is free.
-fn fits(needed: u64, available: u64) -> bool {
-    needed.saturating_add(needed / 3) <= available
 }
 
 /// The vocabulary that a tree's ids need.
@@ -120,31 +97,8 @@ fn vocabulary(tree: &BranchTree) -> usize {
         pleach_tree::Record::Segment(segment) => segment.tokens.iter().flatten().copied().max(),
         _ => None,
     });
-    let used = largest.max().map_or(0, |token| token.saturating_add(1));
-    declared.max(used).max(2) as usize
-}
-
-/// Bytes that the largest step of a check needs at its peak.
-fn needed(layouts: &Layouts<'_>, config: &DecoderConfig, precision: Precision) -> Result<u64> {
-    let mut needed = 0;
-    for kind in LayoutKind::ALL {
-        if kind == LayoutKind::Segments && layouts.tree().header().cache == CacheSemantics::KvEvict {
-            continue;
-        }
-        let gradients = matches!(kind, LayoutKind::Packed | LayoutKind::Segments);
-        let sequences: Vec<Sequence> = layouts.layout(kind)?.sequences;
-        for workload in Workload::of(&sequences) {
-            needed = needed.max(MemoryEstimate::new(config, precision, workload, gradients).total());
-        }
-    }
-    Ok(needed)
-}
-
-/// Bytes of memory that the machine has free.
-fn available() -> u64 {
-    let mut system = sysinfo::System::new();
-    system.refresh_memory();
-    system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory).min(system.available_memory())
+    let used = largest.max().map_or(0, |token| u64::from(token) + 1);
+    used.max(u64::from(declared)).max(2) as usize
 }
 
 /// A bar on standard error, which shows nothing where that is no terminal.
