@@ -91,7 +91,14 @@ pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
         let mut values = serde_json::Deserializer::from_slice(line).into_iter::<Keys>();
         values.next()?.ok()?.harness()
     };
-    start.split(|&byte| byte == b'\n').find_map(line)
+    let lines = || start.split(|&byte| byte == b'\n');
+    lines().find_map(line).or_else(|| lines().any(begins_as_record).then_some(Harness::Records))
+}
+
+/// Whether a line that may be cut off starts with the tag of a record, as writers of records put it.
+fn begins_as_record(line: &[u8]) -> bool {
+    let after = |line: &[u8], mark: &[u8]| line.trim_ascii_start().strip_prefix(mark).map(<[u8]>::to_vec);
+    after(line, b"{").and_then(|line| after(&line, b"\"t\"")).and_then(|line| after(&line, b":")).is_some()
 }
 
 /// Converts a file of any known harness to eviction records.

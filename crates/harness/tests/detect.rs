@@ -20,6 +20,7 @@ fn a_byte_order_mark_and_a_damaged_first_line_hide_nothing() {
 fn other_json_is_no_session() {
     assert_eq!(detect_bytes(b"[1,2]\n{\"type\":\"message\"}\n"), None);
     assert_eq!(detect_bytes(b""), None);
+    assert_eq!(detect_bytes(b"{ \"t\": \"head"), Some(Harness::Records), "a cut header is still a record");
 }
 
 #[test]

@@ -180,5 +180,5 @@ faults! {
     // Adapters.
     /// What an adapter found in a harness's own file.
     Harness { code: &'static str, message: String }, "harness", "{code}: {message}",
-        do "mend the file, or read it with --lenient", repair "went on as the message says";
+        do "the adapter's documentation says what the harness writes; --lenient goes on where the file is at fault", repair "went on as the message says";
 }
