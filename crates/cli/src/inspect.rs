@@ -97,7 +97,7 @@ fn inspection<'a>(loaded: &'a Loaded, account: &'a Account, certificate: Certifi
 
 fn print(loaded: &Loaded, account: &Account, certificate: &Certificate) -> Result<()> {
     crate::check::table::heading(loaded)?;
-    output::line(layouts_table(account, &[]))?;
+    output::line(layouts_table(account, &[]).trim_fmt())?;
     crate::check::table::evictions(account)?;
     crate::check::table::certificate(account, certificate, loaded.tree.header().cache)
 }

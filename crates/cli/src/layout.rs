@@ -71,7 +71,7 @@ impl Layout {
                     let (tokens, terms) = (output::size(sequence.len()), output::size(sequence.terms.len()));
                     table.add_row([format!("sequence {index}"), tokens, output::count(sequence.pairs()), terms]);
                 }
-                output::line(table)?;
+                output::line(table.trim_fmt())?;
             }
         }
         Ok(ExitCode::SUCCESS)

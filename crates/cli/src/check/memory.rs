@@ -76,5 +76,7 @@ pub(super) fn fits(needed: u64, available: u64) -> bool {
 pub(super) fn available() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
-    system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory).min(system.available_memory())
+    // What a control group counts as used holds the page cache, which is given up on demand.
+    let group = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
+    group.min(system.available_memory())
 }

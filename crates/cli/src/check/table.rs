@@ -73,7 +73,7 @@ fn layouts(facts: &Facts, gap: Option<&(Gap, Gap)>) -> Result<()> {
         columns.push(Column { title: "max", cell: Box::new(move |kind| of(kind, |gap| gap.max)) });
         columns.push(Column { title: "signed", cell: Box::new(move |kind| of(kind, |gap| gap.signed_mean)) });
     }
-    output::line(layouts_table(&facts.account, &columns))
+    output::line(layouts_table(&facts.account, &columns).trim_fmt())
 }
 
 /// Columns of what each layout's prefixes lack and have too much.
@@ -122,7 +122,7 @@ pub(crate) fn evictions(account: &Account) -> Result<()> {
             let numbers = [format!("  {}", eviction.context), output::size(before), output::size(removed), output::size(added)];
             table.add_row(numbers.into_iter().chain([by, kind, trigger]));
         }
-        output::line(table)?;
+        output::line(table.trim_fmt())?;
         if by_harness.len() > SHOWN {
             output::line(format!("  ... and {} more", output::size(by_harness.len() - SHOWN)))?;
         }
@@ -198,7 +198,7 @@ fn by_eviction(title: &str, gaps: &[pleach_train::EvictionGap]) -> Result<()> {
         let of = gap.gap;
         table.add_row([name, output::size(of.terms), nats(of.mean), nats(of.max), nats(of.signed_mean)]);
     }
-    output::line(table)?;
+    output::line(table.trim_fmt())?;
     if gaps.len() > SHOWN {
         output::line(format!("  ... and {} more", output::size(gaps.len() - SHOWN)))?;
     }

@@ -79,7 +79,7 @@ pub(crate) fn print(checked: &[Checked]) -> Result<()> {
         LayoutKind::Full => full,
         LayoutKind::Packed | LayoutKind::Segments => ConditioningSummary::default(),
     };
-    output::line(super::table::layouts_table(&account, &super::table::conditioning_columns(conditioning)))?;
+    output::line(super::table::layouts_table(&account, &super::table::conditioning_columns(conditioning)).trim_fmt())?;
     for (name, gap) in [("compressed", sums.compressed_gap), ("full", sums.full_gap)] {
         if let Some(gap) = gap {
             let (mean, max, signed) = (gap.mean, gap.max, gap.signed_mean);
