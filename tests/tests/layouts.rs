@@ -132,7 +132,7 @@ proptest! {
         prop_assert_eq!(certificate.copied, copied.len());
         let first = certificate.first_copied.map(|identity| (identity.segment, identity.offset));
         prop_assert_eq!(first, copied.first().copied());
-        let surcharge = layouts.surcharge().unwrap();
-        prop_assert_eq!(surcharge.tokens(), oracle.packed().rows[0].tokens.len() as i64 - oracle.union().len() as i64);
+        let surcharge = layouts.account().unwrap().surcharge(&layouts.certificate());
+        prop_assert_eq!(surcharge, oracle.packed().rows[0].tokens.len() as i64 - oracle.union().len() as i64);
     }
 }

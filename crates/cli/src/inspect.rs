@@ -86,7 +86,7 @@ fn inspection<'a>(loaded: &'a Loaded, account: &'a Account, certificate: Certifi
         harness_version: header.harness_version.as_deref(),
         fidelity: header.fidelity,
         cache: header.cache,
-        surcharge: account.stats.packed.tokens as i64 - certificate.union_tokens as i64,
+        surcharge: account.surcharge(&certificate),
         certificate,
         outcomes: loaded.tree.outcomes().collect(),
         notes: &loaded.notes,

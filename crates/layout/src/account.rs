@@ -3,8 +3,8 @@ use std::ops::Add;
 use pleach_tree::{BranchTree, By, ByKind, CacheSemantics, Context, Operation, ReplacementKind, Trigger};
 use serde::Serialize;
 
-use crate::LayoutError;
 use crate::layouts::{Layout, LayoutKind, Layouts};
+use crate::{Certificate, LayoutError};
 
 /// Size of the packed layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -116,22 +116,6 @@ pub struct Eviction {
     pub chat_template: bool,
 }
 
-/// What exactness costs: trie tokens beyond one of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Surcharge {
-    /// Tokens in the trie.
-    pub trie: usize,
-    /// Tokens in the union.
-    pub union: usize,
-}
-
-impl Surcharge {
-    /// Tokens in the trie minus tokens in the union; below 0 where rollouts share a prompt that each wrote for itself.
-    pub fn tokens(&self) -> i64 {
-        self.trie as i64 - self.union as i64
-    }
-}
-
 /// Everything that is counted without a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Account {
@@ -162,6 +146,12 @@ impl Account {
     pub fn coverage(&self, kind: LayoutKind) -> Option<f64> {
         let (supervised, sampled) = (self.layout(kind)?.supervised, self.stats.sampled_tokens);
         Some(if sampled == 0 { 1.0 } else { supervised as f64 / sampled as f64 })
+    }
+
+    /// What exactness costs: tokens in the trie minus tokens in the union; below 0 where rollouts share a prompt that each wrote
+    /// for itself.
+    pub fn surcharge(&self, certificate: &Certificate) -> i64 {
+        self.stats.packed.tokens as i64 - certificate.union_tokens as i64
     }
 
     /// Bounds of the ideal speed-up of `packed` over `segments`: the ratios of tokens and of pairs.
@@ -201,14 +191,6 @@ impl Layouts<'_> {
             full: stats(&self.full()?),
         };
         Ok(Account { stats, evictions })
-    }
-
-    /// What exactness costs in tokens.
-    ///
-    /// # Errors
-    /// More than 2^31 - 1 tokens in the packed layout.
-    pub fn surcharge(&self) -> Result<Surcharge, LayoutError> {
-        Ok(Surcharge { trie: self.packed()?.tokens(), union: self.certificate().union_tokens })
     }
 }
 

@@ -22,7 +22,7 @@ mod tape;
 mod trie;
 mod union;
 
-pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats, Surcharge};
+pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats};
 pub use certificate::Certificate;
 pub use conditioning::{Conditioning, ConditioningSummary};
 pub use era::Era;

@@ -24,7 +24,7 @@ impl Facts {
 
     /// Trie tokens beyond one of each identity: what exactness costs under reprefill.
     pub(crate) fn surcharge(&self) -> i64 {
-        self.account.stats.packed.tokens as i64 - self.certificate.union_tokens as i64
+        self.account.surcharge(&self.certificate)
     }
 
     pub(crate) fn conditioning(&self, kind: LayoutKind) -> ConditioningSummary {
