@@ -28,6 +28,11 @@ pub enum LayoutError {
         /// The layout.
         layout: &'static str,
     },
+    /// A question that token ids cannot answer under this cache semantics.
+    #[error(
+        "diverging terms are not defined under cache \"kv_evict\", where survivors keep what they saw and equal ids do not mean equal conditioning; train the packed layout"
+    )]
+    DivergingUnderKvEvict,
     /// More tokens than an index holds.
     #[error("the layout has {tokens} tokens, an index holds 2^31 - 1; lay out fewer rollouts at once")]
     TooLong {

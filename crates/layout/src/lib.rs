@@ -8,6 +8,7 @@
 mod account;
 mod certificate;
 mod conditioning;
+mod diverging;
 mod era;
 mod error;
 mod forest;
@@ -25,6 +26,7 @@ mod union;
 pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats};
 pub use certificate::Certificate;
 pub use conditioning::{Conditioning, ConditioningSummary};
+pub use diverging::Diverging;
 pub use era::Era;
 pub use error::LayoutError;
 pub use layouts::{Layout, LayoutKind, Layouts};
