@@ -145,10 +145,10 @@ pub(crate) fn label(terms: &BatchTerms, output: &NllOutput) -> Result<Vec<TermLo
     Ok(named.map(|(&(generation, offset), logp)| TermLogp { generation, offset, logp }).collect())
 }
 
-fn read(tensor: &Tensor<1>) -> Result<Vec<f64>, TrainError> {
-    tensor.try_to_vec_as::<f64>().map_err(|error| TrainError::Unsupported {
-        what: format!("log-probabilities cannot be read back from the device: {error:?}"),
-    })
+pub(crate) fn read(tensor: &Tensor<1>) -> Result<Vec<f64>, TrainError> {
+    tensor
+        .try_to_vec_as::<f64>()
+        .map_err(|error| TrainError::Unsupported { what: format!("numbers cannot be read back from the device: {error:?}") })
 }
 
 /// Where a model lies and what it computes in, by its first float parameter.

@@ -132,13 +132,13 @@ fn by_distance(placed: &[(Era, f64)], side: impl Fn(&Era) -> Option<u32>) -> Vec
 }
 
 /// Ranges 0, 1 to 3, 4 to 15, 16 to 63 and so on: what an eviction does fades slowly.
-fn lower_bound(distance: u32) -> u32 {
+pub(crate) fn lower_bound(distance: u32) -> u32 {
     match distance {
         0 => 0,
         _ => 1 << (distance.ilog2() / 2 * 2),
     }
 }
 
-fn upper_bound(from: u32) -> u32 {
+pub(crate) fn upper_bound(from: u32) -> u32 {
     if from == 0 { 1 } else { from.saturating_mul(4) }
 }

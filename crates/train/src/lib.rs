@@ -23,6 +23,7 @@
 //! # Ok(())
 //! # }
 //! ```
+mod advantage;
 mod batch;
 mod checkpoint;
 mod config;
@@ -33,12 +34,18 @@ mod error;
 mod evaluation;
 mod gap;
 mod gradients;
+mod health;
 mod memory;
 mod model;
 mod objective;
 mod precision;
 mod union;
 
+pub use advantage::{
+    AdvantageConfig, Baseline, GaeConfig, GaeOutput, LambdaConfig, LengthReading, Overlong, RolloutAdvantage, RolloutOutcome,
+    Scale, Timeline, Timelines, Timing, gae, group_advantages, pad_sequences, recorded_log_probabilities, segment_mean_weights,
+    token_level_weights,
+};
 pub use batch::{Batch, BatchTerms};
 pub use burn::tensor::Device;
 pub use checkpoint::{load_decoder, read_config};
@@ -50,8 +57,17 @@ pub use error::TrainError;
 pub use evaluation::{Evaluation, TermLogp, evaluate, log_probabilities, replay};
 pub use gap::{DistanceGap, EvictionGap, Gap, GapSummary};
 pub use gradients::{Gradient, GradientMap, collect_gradients, relative_gradient_error};
+pub use health::{ClipDistance, Count, Health, HealthFigure, RolloutHealth, clip_fractions};
+#[cfg(feature = "metrics")]
+pub use health::{HealthInput, HealthMetric};
 pub use memory::{MemoryEstimate, Workload};
 pub use model::CausalModel;
-pub use objective::{Nll, NllConfig, NllOutput, Reduction};
+pub use objective::{
+    Alignment, ClipConfig, Divergence, DivergenceConfig, DivergenceKind, DivergenceOutput, Hindsight, HindsightTemplate,
+    JunctionCertificate, MAX_LOG_RATIO, MovingAverage, Nll, NllConfig, NllOutput, Number, Pairs, PolicyGradient,
+    PolicyGradientConfig, PolicyGradientOutput, PolicySignal, Preset, Query, Reduction, Residual, RowDivergence, SdSearch,
+    SdSearchConfig, Sdcc, SdccBatch, SdccCertificate, SdccConfig, SdccCoverage, SdccOutput, Support, Teacher, ValueHead,
+    ValueHeadConfig, ValueOutput, certify, gradient_bound, hindsight, loss_bound, pinsker, residuals,
+};
 pub use precision::Precision;
 pub use union::{UnionBatch, union_log_probabilities};

@@ -27,6 +27,7 @@ mod ids;
 mod lines;
 mod reader;
 mod record;
+mod requests;
 mod rollout;
 mod view;
 mod writer;
@@ -43,5 +44,6 @@ pub use record::{
     Latent, LossRun, Origin, Outcome, Part, Place, Record, Replace, Replacement, ReplacementKind, Role, Segment, Source,
     Status, TokenizerIdentity, Trigger,
 };
+pub use requests::{Request, records_of_requests};
 pub use view::{OutputToken, View};
 pub use writer::write_records;

@@ -1,9 +1,39 @@
-use crate::{error::TrainError, model::CausalModel};
+use crate::{batch::Batch, error::TrainError, model::CausalModel};
 use burn::{
     module::{ModuleVisitor, Param, ParamId},
     tensor::{Gradients, Int, Tensor},
 };
 use std::{collections::HashMap, ops::Range};
+
+/// The hidden states of a model over a batch, checked against the trait's promise.
+///
+/// # Shapes
+/// Returns `[batch, time, width]`.
+pub(super) fn hidden_states<M: CausalModel>(model: &M, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+    let hidden_btc = model.hidden(batch)?;
+    let [b, t, width] = hidden_btc.dims();
+    let [rows, time] = batch.dims();
+    match [b, t] == [rows, time] {
+        true => Ok(hidden_btc),
+        false => {
+            Err(TrainError::ModelShape { what: "hidden states", expected: vec![rows, time, width], found: vec![b, t, width] })
+        }
+    }
+}
+
+/// Rows by which terms index hidden states.
+///
+/// # Shapes
+/// `hidden_btc`: `[batch, time, width]`; returns `[batch * time, width]`.
+pub(super) fn flat(hidden_btc: Tensor<3>) -> Tensor<2> {
+    let [b, t, width] = hidden_btc.dims();
+    hidden_btc.reshape([b * t, width])
+}
+
+/// The loss of no terms: zero, with a gradient that is zero.
+pub(super) fn nothing(hidden_nc: &Tensor<2>) -> Tensor<1> {
+    hidden_nc.clone().narrow(0, 0, 1).sum().mul_scalar(0.0)
+}
 
 /// The sum of a loss over chunks of source positions, with logits for one chunk at a time, forward and backward.
 ///

@@ -1,0 +1,170 @@
+use crate::{error::TrainError, objective::divergence::Alignment};
+use pleach_tree::{
+    Append, BranchTree, ContextId, Extra, Generation, GenerationId, LossRun, Origin, Outcome, Record, Role, Segment, SegmentId,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// A search query inside what a generation sampled: offsets of its output, half open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Query {
+    /// The generation.
+    pub generation: GenerationId,
+    /// First token.
+    pub start: u32,
+    /// First token behind it.
+    pub end: u32,
+}
+
+/// The token ids that stand around what a hindsight block tells, from the tokenizer of the model.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HindsightTemplate {
+    /// Before everything.
+    pub open: Vec<u32>,
+    /// Before each query.
+    pub query: Vec<u32>,
+    /// Behind the queries of a rollout whose reward is above [`threshold`](Self::threshold).
+    pub success: Vec<u32>,
+    /// Behind those of another.
+    pub failure: Vec<u32>,
+    /// Behind everything.
+    pub close: Vec<u32>,
+    /// The reward above which a rollout succeeded.
+    pub threshold: f64,
+}
+
+/// A tree's records with teacher branches, and which query token of an agent is which of a teacher.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hindsight {
+    /// The records to build the tree from.
+    pub records: Vec<Record>,
+    /// The query tokens, as the student saw them and with hindsight.
+    pub aligned: Vec<Alignment>,
+}
+
+/// Adds teacher branches to a tree of groups of rollouts: the context of every generation with queries, then a block of the queries
+/// and outcomes of its whole group, then the same output once more, without loss.
+///
+/// A teacher shares its trunk with the agent, so it adds one block and one output to the packed layout. Its generations belong to
+/// rollouts and threads of their own, which no other layout or objective need know.
+///
+/// # Errors
+/// A query outside what its generation sampled, and a rollout with queries and without an outcome.
+pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTemplate) -> Result<Hindsight, TrainError> {
+    let outcomes: HashMap<&str, &Outcome> = tree.outcomes().map(|outcome| (outcome.rollout.as_str(), outcome)).collect();
+    let mut by_generation: BTreeMap<GenerationId, Vec<Query>> = BTreeMap::new();
+    for query in queries {
+        let generation = tree.generation(query.generation);
+        let sampled = tree.view(query.generation).map_or(0, |view| view.output().count());
+        let (Some(generation), true) = (generation, query.start <= query.end && query.end as usize <= sampled) else {
+            return Err(TrainError::Query { generation: query.generation.0, start: query.start, end: query.end, sampled });
+        };
+        if !outcomes.contains_key(generation.rollout.as_str()) {
+            return Err(TrainError::NoOutcome { rollout: generation.rollout.clone() });
+        }
+        by_generation.entry(query.generation).or_default().push(*query);
+    }
+    let mut writer = Writer::new(tree);
+    let mut aligned = Vec::new();
+    for generation in tree.generations() {
+        let Some(queries) = by_generation.get(&generation.id) else { continue };
+        let Some(outcome) = outcomes.get(generation.rollout.as_str()) else { continue };
+        let block = writer.block(&outcome.group, || block(tree, &outcome.group, &by_generation, template));
+        let teacher = writer.teacher(tree, generation, block);
+        for query in queries {
+            let pair = |offset| Alignment { student: (generation.id.0, offset), teacher: (teacher.0, offset) };
+            aligned.extend((query.start..query.end).map(pair));
+        }
+    }
+    Ok(Hindsight { records: writer.records, aligned })
+}
+
+/// The tokens of a group's block: rollout by rollout its queries, then how it ended.
+fn block(
+    tree: &BranchTree,
+    group: &str,
+    queries: &BTreeMap<GenerationId, Vec<Query>>,
+    template: &HindsightTemplate,
+) -> Vec<u32> {
+    let mut tokens = template.open.clone();
+    for outcome in tree.outcomes().filter(|outcome| outcome.group == group) {
+        for generation in tree.generations().filter(|generation| generation.rollout == outcome.rollout) {
+            let output: Vec<u32> =
+                tree.view(generation.id).into_iter().flat_map(|view| view.output()).map(|t| t.token).collect();
+            for query in queries.get(&generation.id).into_iter().flatten() {
+                tokens.extend(&template.query);
+                tokens.extend(output.get(query.start as usize..query.end as usize).unwrap_or_default());
+            }
+        }
+        tokens.extend(if outcome.reward > template.threshold { &template.success } else { &template.failure });
+    }
+    tokens.extend(&template.close);
+    tokens
+}
+
+/// Records with more behind them, under ids that nothing uses.
+struct Writer {
+    records: Vec<Record>,
+    segment: u32,
+    context: u32,
+    generation: u32,
+    suffix: String,
+    blocks: HashMap<String, SegmentId>,
+}
+
+impl Writer {
+    fn new(tree: &BranchTree) -> Self {
+        let after = |ids: &mut dyn Iterator<Item = u32>| ids.max().map_or(0, |id| id + 1);
+        let records = tree.records().to_vec();
+        let segment = after(&mut records.iter().filter_map(|record| match record {
+            Record::Segment(segment) => Some(segment.id.0),
+            _ => None,
+        }));
+        let context = after(&mut tree.contexts().filter_map(pleach_tree::Context::id).map(|id| id.0));
+        let generation = after(&mut tree.generations().map(|generation| generation.id.0));
+        let mut suffix = "#hindsight".to_owned();
+        while tree.generations().any(|generation| generation.rollout.ends_with(&suffix)) {
+            suffix.push('#');
+        }
+        Self { records, segment, context, generation, suffix, blocks: HashMap::new() }
+    }
+
+    /// The block of a group, written once.
+    fn block(&mut self, group: &str, tokens: impl FnOnce() -> Vec<u32>) -> SegmentId {
+        if let Some(&id) = self.blocks.get(group) {
+            return id;
+        }
+        let id = self.write(Segment::new(SegmentId(0), Role::User, Origin::Harness).with_tokens(tokens()));
+        self.blocks.insert(group.to_owned(), id);
+        id
+    }
+
+    fn write(&mut self, segment: Segment) -> SegmentId {
+        let id = SegmentId(self.segment);
+        self.segment += 1;
+        self.records.push(Record::Segment(Segment { id, ..segment }));
+        id
+    }
+
+    /// The generation once more, behind a block.
+    fn teacher(&mut self, tree: &BranchTree, generation: &Generation, block: SegmentId) -> GenerationId {
+        let (context, id) = (ContextId(self.context), GenerationId(self.generation));
+        self.context += 1;
+        self.generation += 1;
+        let from = Some(generation.context);
+        self.records.push(Record::Append(Append { context, from, segments: vec![block], extra: Extra::new() }));
+        let output = generation.output.iter().filter_map(|&id| tree.segment(id)).map(|segment| self.write(unweighted(segment)));
+        let output = output.collect();
+        let (rollout, thread) =
+            (format!("{}{}", generation.rollout, self.suffix), format!("{}/{}", generation.thread, generation.id.0));
+        let policy = generation.policy.clone();
+        self.records.push(Record::Generation(Generation { rollout, thread, policy, ..Generation::new(id, context, output) }));
+        id
+    }
+}
+
+/// A segment without loss and without what was recorded when it was sampled, which was under another context.
+fn unweighted(segment: &Segment) -> Segment {
+    let end = u32::try_from(segment.extent()).unwrap_or(u32::MAX);
+    let loss = Some((0..end.min(1)).map(|start| LossRun { start, end, weight: 0.0 }).collect());
+    Segment { loss, logprobs: None, ..segment.clone() }
+}

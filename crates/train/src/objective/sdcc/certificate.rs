@@ -1,0 +1,124 @@
+use super::bounds::pinsker;
+use crate::gradients::larger;
+use pleach_layout::Era;
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// How far the student under the compressed prefix is from the teacher under the live view, at one diverging term.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Residual {
+    /// Generation of the term.
+    pub generation: u32,
+    /// Offset of the term.
+    pub offset: u32,
+    /// KL of the student from the teacher over the whole vocabulary, in nats.
+    pub kl: f64,
+    /// Their total variation.
+    pub total_variation: f64,
+}
+
+/// How much of what was sampled SDCC trains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct SdccCoverage {
+    /// Tokens that the policy sampled.
+    pub sampled: usize,
+    /// Those of them that are loss terms of `compressed`; the others lie inside evicted spans and are not trained.
+    pub supervised: usize,
+    /// Those of the supervised ones that diverge.
+    pub diverging: usize,
+}
+
+impl SdccCoverage {
+    /// Sampled tokens that SDCC does not train.
+    pub fn untrained(&self) -> usize {
+        self.sampled - self.supervised
+    }
+
+    /// Supervised over sampled; 1 where nothing was sampled.
+    pub fn fraction(&self) -> f64 {
+        if self.sampled == 0 { 1.0 } else { self.supervised as f64 / self.sampled as f64 }
+    }
+}
+
+/// The residuals of the terms before one junction in a few numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct JunctionCertificate {
+    /// The context that the eviction made; `None` for what no eviction follows, and for the sum over all.
+    pub junction: Option<u32>,
+    /// What of the tokens before it is trained.
+    #[serde(flatten)]
+    pub coverage: SdccCoverage,
+    /// Sum of the KL over the diverging terms, in nats.
+    pub kl_sum: f64,
+    /// Largest KL.
+    pub kl_max: f64,
+    /// Mean of the total variation over the diverging terms.
+    pub total_variation_mean: f64,
+    /// Largest total variation.
+    pub total_variation_max: f64,
+    /// Mean of Pinsker's bound, which is above the mean of the total variation.
+    pub pinsker_mean: f64,
+    /// Pinsker's bound at the largest KL, which is above every total variation.
+    pub pinsker_max: f64,
+}
+
+/// How consistent a model is between `compressed` and the live views, junction by junction.
+///
+/// Sampled tokens inside evicted spans are not in the compressed walk: the certificate says nothing of them but how many there are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SdccCertificate {
+    /// By the next eviction after the term, in the order in which terms were sampled.
+    pub junctions: Vec<JunctionCertificate>,
+    /// All terms.
+    pub all: JunctionCertificate,
+}
+
+impl SdccCertificate {
+    /// Sums residuals up; `supervised` are the loss terms of `compressed`, `eras` every token that was sampled.
+    pub fn new(residuals: &[Residual], supervised: impl IntoIterator<Item = (u32, u32)>, eras: &[Era]) -> Self {
+        let residuals: HashMap<(u32, u32), Residual> =
+            residuals.iter().map(|residual| ((residual.generation, residual.offset), *residual)).collect();
+        let supervised: HashSet<(u32, u32)> = supervised.into_iter().collect();
+        let mut order = Vec::new();
+        let mut by_junction: HashMap<Option<u32>, Vec<&Era>> = HashMap::new();
+        for era in eras {
+            let group = by_junction.entry(era.next).or_default();
+            if group.is_empty() {
+                order.push(era.next);
+            }
+            group.push(era);
+        }
+        let of = |junction, eras: &[&Era]| summary(junction, eras, &supervised, &residuals);
+        let junctions = order.into_iter().map(|junction| of(junction, &by_junction[&junction])).collect();
+        Self { junctions, all: of(None, &eras.iter().collect::<Vec<_>>()) }
+    }
+}
+
+fn summary(
+    junction: Option<u32>,
+    eras: &[&Era],
+    supervised: &HashSet<(u32, u32)>,
+    residuals: &HashMap<(u32, u32), Residual>,
+) -> JunctionCertificate {
+    let ids = || eras.iter().map(|era| (era.generation, era.offset));
+    let found: Vec<&Residual> = ids().filter_map(|id| residuals.get(&id)).collect();
+    let count = found.len().max(1) as f64;
+    let sum = |of: fn(&Residual) -> f64| found.iter().map(|residual| of(residual)).sum::<f64>();
+    let max = |of: fn(&Residual) -> f64| found.iter().fold(0.0, |max, residual| larger(max, of(residual)));
+    let kl_max = max(|residual| residual.kl);
+    let coverage = SdccCoverage {
+        sampled: eras.len(),
+        supervised: ids().filter(|id| supervised.contains(id)).count(),
+        diverging: found.len(),
+    };
+    JunctionCertificate {
+        junction,
+        coverage,
+        kl_sum: sum(|residual| residual.kl),
+        kl_max,
+        total_variation_mean: sum(|residual| residual.total_variation) / count,
+        total_variation_max: max(|residual| residual.total_variation),
+        pinsker_mean: sum(|residual| pinsker(residual.kl)) / count,
+        pinsker_max: pinsker(kl_max),
+    }
+}

@@ -1,0 +1,133 @@
+//! Self-distillation for conditioning consistency (SDCC; arXiv 2609.00865).
+mod batch;
+mod bounds;
+mod certificate;
+mod residual;
+mod teacher;
+
+pub use batch::SdccBatch;
+pub use bounds::{gradient_bound, loss_bound, pinsker};
+pub use certificate::{JunctionCertificate, Residual, SdccCertificate, SdccCoverage};
+pub use residual::{certify, residuals};
+pub use teacher::{MovingAverage, Teacher};
+
+use super::{
+    divergence::{DivergenceConfig, DivergenceOutput},
+    head::hidden_states,
+    nll::{DEFAULT_CHUNK, NllConfig, NllOutput},
+    reduction::Reduction,
+};
+use crate::{error::TrainError, model::CausalModel};
+use burn::{config::Config, tensor::Tensor};
+
+/// Configuration of [`Sdcc`].
+#[derive(Config, Debug)]
+pub struct SdccConfig {
+    /// Weight of the residual once the ramp is over.
+    #[config(default = 0.1)]
+    pub lambda: f64,
+    /// Fraction of the steps over which the weight rises from 0.
+    #[config(default = 0.2)]
+    pub ramp: f64,
+    /// How the residual is measured; its reduction is that of the task loss.
+    #[config(default = "DivergenceConfig::new()")]
+    pub divergence: DivergenceConfig,
+    /// How terms become one number, for the task loss and the residual alike.
+    #[config(default = "Reduction::Sum")]
+    pub reduction: Reduction,
+    /// Loss terms whose logits exist at one time.
+    #[config(default = "DEFAULT_CHUNK")]
+    pub chunk: usize,
+}
+
+impl SdccConfig {
+    /// The objective of this configuration.
+    pub fn init(&self) -> Sdcc {
+        Sdcc { config: self.clone() }
+    }
+}
+
+/// The loss of `compressed` plus lambda times the divergence from the live views, at diverging terms and only there.
+///
+/// `L = L_task(compressed) + lambda * sum_p KL(sg[p(. | live view_p)] || p(. | compressed prefix_p))`, arXiv 2609.00865. One backward
+/// pass, through the student alone.
+#[derive(Debug, Clone)]
+pub struct Sdcc {
+    config: SdccConfig,
+}
+
+/// What [`Sdcc`] computes.
+#[derive(Debug, Clone)]
+pub struct SdccOutput {
+    /// The loss, `[1]`, with its gradient to the student.
+    pub loss: Tensor<1>,
+    /// The task loss alone.
+    pub task: NllOutput,
+    /// The residual alone; none where lambda is 0 or no term diverges, and no teacher was asked.
+    pub residual: Option<DivergenceOutput>,
+}
+
+impl Sdcc {
+    /// The weight of the residual at a step, counted from 0, of so many: a line from 0, then constant.
+    ///
+    /// # Errors
+    /// A lambda below 0 or not finite, a ramp outside 0 to 1.
+    pub fn lambda(&self, step: usize, steps: usize) -> Result<f64, TrainError> {
+        let SdccConfig { lambda, ramp, .. } = self.config;
+        if !(lambda.is_finite() && lambda >= 0.0) {
+            let expected = "a finite number, 0 or above";
+            return Err(TrainError::Setting { setting: "the weight of the SDCC residual", value: lambda, expected });
+        }
+        if !(0.0..=1.0).contains(&ramp) {
+            let expected = "a fraction of the steps, 0 to 1";
+            return Err(TrainError::Setting { setting: "the ramp of the SDCC residual", value: ramp, expected });
+        }
+        let (step, end) = (step as f64, ramp * steps as f64);
+        Ok(if step >= end { lambda } else { lambda * (step / end) })
+    }
+
+    /// The loss of one batch: a forward pass of the student over `compressed`, one of the teacher over the live views.
+    ///
+    /// With a lambda of 0, or where no term diverges, this is exactly the task loss and no teacher runs.
+    ///
+    /// # Errors
+    /// As [`Nll`](crate::Nll) and [`Divergence`](crate::Divergence); what a model finds wrong.
+    pub fn forward<M: CausalModel>(
+        &self,
+        student: &M,
+        teacher: &Teacher<M>,
+        batch: &SdccBatch,
+        lambda: f64,
+    ) -> Result<SdccOutput, TrainError> {
+        let student_btc = hidden_states(student, &batch.student)?;
+        let nll = NllConfig::new().with_reduction(self.config.reduction).with_chunk(self.config.chunk).init();
+        let task = nll.forward_hidden(student, student_btc.clone(), batch.student.terms())?;
+        if lambda == 0.0 || batch.pairs.is_empty() {
+            return Ok(SdccOutput { loss: task.loss.clone(), task, residual: None });
+        }
+        let residual = self.residual(student, student_btc, teacher, batch)?;
+        let loss = task.loss.clone().add(residual.loss.clone().mul_scalar(lambda));
+        Ok(SdccOutput { loss, task, residual: Some(residual) })
+    }
+
+    /// The residual of a batch whose hidden states are there already, to be added to a task loss of one's own.
+    ///
+    /// # Shapes
+    /// `student_btc`: `[batch, time, width]` of [`SdccBatch::student`].
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn residual<M: CausalModel>(
+        &self,
+        student: &M,
+        student_btc: Tensor<3>,
+        teacher: &Teacher<M>,
+        batch: &SdccBatch,
+    ) -> Result<DivergenceOutput, TrainError> {
+        let teacher = teacher.model(student).valid();
+        let teacher_btc = hidden_states(&teacher, &batch.teacher)?;
+        let reduction = self.config.reduction.fixed(batch.student.terms())?;
+        let divergence = self.config.divergence.clone().with_reduction(reduction).with_chunk(self.config.chunk).init();
+        divergence.forward_hidden((student, student_btc), (&teacher, teacher_btc), &batch.pairs)
+    }
+}
