@@ -1,0 +1,239 @@
+//! Contract: SDCC is exactly the task loss where lambda is 0 or no term diverges; its gradient reaches the student alone and is q - p at
+//! the student's logits; its weight is a ramp; its certificate adds up and its bounds hold; it works where only requests are known.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod fixtures;
+
+use burn::module::Module;
+use fixtures::{
+    table::{Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar},
+    trees::{GROUP, read},
+};
+use pleach_layout::Layouts;
+use pleach_train::{
+    DivergenceConfig, MovingAverage, NllConfig, Reduction, SdccBatch, SdccConfig, Support, Teacher, TrainError, certify,
+    gradient_bound, loss_bound, pinsker, residuals,
+};
+use pleach_tree::{BranchTree, Fidelity, Header, ReadOptions, Request, records_of_requests};
+
+fn batch(tree: &BranchTree) -> SdccBatch {
+    SdccBatch::new(&Layouts::new(tree).unwrap(), &device()).unwrap()
+}
+
+/// The whole objective, from rows of log-probabilities.
+fn naive(student: &Table, teacher: &Table, batch: &SdccBatch, lambda: f64) -> f64 {
+    let (q, p) = (rows_logp(student, &batch.student), rows_logp(teacher, &batch.teacher));
+    let terms = batch.student.terms();
+    let task: f64 = (0..terms.len()).map(|at| -q[terms.sources[at] as usize][terms.targets[at] as usize]).sum();
+    let kl = |(&student, &teacher): (&i64, &i64)| -> f64 {
+        let (q, p) = (&q[student as usize], &p[teacher as usize]);
+        (0..VOCABULARY).map(|token| p[token].exp() * (p[token] - q[token])).sum()
+    };
+    task + lambda * batch.pairs.students.iter().zip(&batch.pairs.teachers).map(kl).sum::<f64>()
+}
+
+#[test]
+fn the_ramp_is_a_line_from_0_over_the_first_fifth_and_then_stays() {
+    let sdcc = SdccConfig::new().init();
+    let found: Vec<f64> = [0, 1, 10, 19, 20, 21, 99].map(|step| sdcc.lambda(step, 100).unwrap()).to_vec();
+    for (found, expected) in found.iter().zip([0.0, 0.005, 0.05, 0.095, 0.1, 0.1, 0.1]) {
+        assert!((found - expected).abs() <= 1e-15, "{found} {expected}");
+    }
+    assert_eq!(SdccConfig::new().with_ramp(0.0).init().lambda(0, 100), Ok(0.1));
+    assert_eq!(sdcc.lambda(0, 0), Ok(0.1));
+    assert!(matches!(SdccConfig::new().with_lambda(-1.0).init().lambda(0, 1), Err(TrainError::Setting { .. })));
+    assert!(matches!(SdccConfig::new().with_ramp(1.5).init().lambda(0, 1), Err(TrainError::Setting { .. })));
+}
+
+#[test]
+fn value_and_gradient_are_those_of_the_formula() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    assert_eq!(batch.pairs.ids, [(0, 0), (0, 1), (0, 2)]);
+    let (student, frozen) = (Table::seeded(1), Table::seeded(2));
+    for chunk in [1, 2, 100] {
+        let sdcc = SdccConfig::new().with_chunk(chunk).init();
+        for (teacher, model) in [(Teacher::Live, &student), (Teacher::Frozen(frozen.clone()), &frozen)] {
+            let found = sdcc.forward(&student, &teacher, &batch, 0.3).unwrap();
+            let expected = naive(&student, model, &batch, 0.3);
+            assert!((scalar(&found.loss) - expected).abs() <= 1e-12, "{} {expected}", scalar(&found.loss));
+        }
+        let teacher = Teacher::Frozen(frozen.clone());
+        assert_gradient("sdcc", &student, |table| sdcc.forward(table, &teacher, &batch, 0.3).unwrap().loss);
+    }
+}
+
+#[test]
+fn the_live_teacher_gets_no_gradient() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    let student = Table::seeded(3);
+    let sdcc = SdccConfig::new().init();
+    let of = |teacher| gradient(&student, &sdcc.forward(&student, &teacher, &batch, 1.0).unwrap().loss);
+    assert_eq!(of(Teacher::Live), of(Teacher::Frozen(Table::of(&student.values()))));
+    let frozen = Table::seeded(4);
+    let output = sdcc.forward(&student, &Teacher::Frozen(frozen.clone()), &batch, 1.0).unwrap();
+    assert!(gradient(&frozen, &output.loss).iter().all(|&value| value == 0.0));
+}
+
+#[test]
+fn with_lambda_0_and_without_diverging_terms_it_is_the_task_loss_to_the_bit() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    let student = Table::seeded(5);
+    let sdcc = SdccConfig::new().with_reduction(Reduction::WeightedMean).init();
+    let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();
+    let without =
+        read(&GROUP.replace("[1,2]}]}", "[1,2]}],\"replacement\":{\"kind\":\"placeholder\",\"segments\":[9]}}").replace(
+            "{\"t\":\"evict\"",
+            "{\"t\":\"segment\",\"id\":9,\"role\":\"user\",\"origin\":\"harness\",\"tokens\":[6]}\n{\"t\":\"evict\"",
+        ));
+    let same = self::batch(&without);
+    assert!(same.pairs.is_empty());
+    for (batch, lambda) in [(&batch, 0.0), (&same, 0.7)] {
+        let found = sdcc.forward(&student, &Teacher::Live, batch, lambda).unwrap();
+        let expected = nll.forward(&student, &batch.student).unwrap();
+        assert!(found.residual.is_none());
+        assert_eq!(scalar(&found.loss).to_bits(), scalar(&expected.loss).to_bits());
+        assert_eq!(gradient(&student, &found.loss), gradient(&student, &expected.loss));
+    }
+}
+
+#[test]
+fn task_and_residual_are_divided_by_the_same_number() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    let student = Table::seeded(6);
+    let of = |reduction| {
+        let sdcc = SdccConfig::new().with_reduction(reduction).init();
+        scalar(&sdcc.forward(&student, &Teacher::Live, &batch, 0.5).unwrap().loss)
+    };
+    let terms = batch.student.terms().len() as f64;
+    assert!((of(Reduction::WeightedMean) - of(Reduction::Sum) / terms).abs() <= 1e-14);
+}
+
+#[test]
+fn a_moving_average_moves_by_the_decay_and_only_on_update() {
+    let (start, later) = (Table::seeded(7), Table::seeded(7));
+    let mut average = MovingAverage::new(&start, 0.9).unwrap();
+    assert_eq!(average.model().values(), start.values());
+    assert!(matches!(average.update(&later), Err(TrainError::Unsupported { .. })), "another model is not a later one");
+    let moved = start.clone().map(&mut Shift);
+    average.update(&moved).unwrap();
+    for (found, (old, new)) in average.model().values().iter().zip(start.values().iter().zip(moved.values())) {
+        assert!((found - (0.9 * old + 0.1 * new)).abs() <= 1e-15);
+    }
+    let mut teacher = Teacher::MovingAverage(average);
+    let before = teacher.model(&moved).values();
+    teacher.update(&moved).unwrap();
+    assert_ne!(teacher.model(&moved).values(), before);
+    assert!(MovingAverage::new(&start, 1.5).is_err());
+    let mut live = Teacher::Live;
+    live.update(&moved).unwrap();
+    assert_eq!(live.model(&moved).values(), moved.values());
+}
+
+/// Adds 1 to every parameter.
+struct Shift;
+
+impl burn::module::ModuleMapper for Shift {
+    fn map_float<const D: usize>(
+        &mut self,
+        parameter: burn::module::Param<burn::tensor::Tensor<D>>,
+    ) -> burn::module::Param<burn::tensor::Tensor<D>> {
+        parameter.map(|value| value.add_scalar(1.0))
+    }
+}
+
+#[test]
+fn the_certificate_adds_up_by_junction_and_tells_what_is_not_trained() {
+    let tree = read(GROUP);
+    let layouts = Layouts::new(&tree).unwrap();
+    let model = Table::seeded(8);
+    let residuals = residuals(&model, &model, &layouts).unwrap();
+    let certificate = certify(&model, &model, &layouts).unwrap();
+    let all = certificate.all;
+    assert_eq!((all.coverage.sampled, all.coverage.supervised, all.coverage.diverging), (7, 7, 3));
+    assert_eq!((all.coverage.untrained(), all.coverage.fraction()), (0, 1.0));
+    assert_eq!(certificate.junctions.iter().map(|one| one.junction).collect::<Vec<_>>(), [Some(2), None]);
+    assert_eq!(certificate.junctions[0].coverage.diverging, 3);
+    assert_eq!(certificate.junctions[1].kl_sum, 0.0);
+    let sum: f64 = residuals.iter().map(|residual| residual.kl).sum();
+    assert!((all.kl_sum - sum).abs() <= 1e-15 && sum > 0.0);
+    assert!(all.total_variation_max <= all.pinsker_max && all.total_variation_mean <= all.pinsker_mean);
+    let folded = GROUP.replace("\"tokens\":[1,2]}]", "\"tokens\":[1,2]},{\"segment\":1}]");
+    let folded = read(&folded);
+    let certificate = certify(&model, &model, &Layouts::new(&folded).unwrap()).unwrap();
+    assert_eq!((certificate.all.coverage.sampled, certificate.all.coverage.untrained()), (7, 3));
+}
+
+#[test]
+fn the_bounds_hold_for_random_distributions_and_advantages() {
+    for seed in 0..200 {
+        let scale = 0.05 + seed as f64 / 50.0;
+        let of = |seed, scale: f64| noise(seed, 5).iter().map(|value| scale * value).collect::<Vec<_>>();
+        let (p, q) = (log_softmax(&of(2 * seed + 1, scale)), log_softmax(&of(2 * seed + 2, scale)));
+        let advantages = of(seed + 1000, 2.0);
+        let (p, q): (Vec<f64>, Vec<f64>) = (p.iter().map(|x| x.exp()).collect(), q.iter().map(|x| x.exp()).collect());
+        let eps: f64 = p.iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum();
+        let total_variation = 0.5 * p.iter().zip(&q).map(|(p, q)| (p - q).abs()).sum::<f64>();
+        assert!(total_variation <= pinsker(eps), "{total_variation} {eps}");
+        let value = |p: &[f64]| p.iter().zip(&advantages).map(|(p, a)| p * a).sum::<f64>();
+        assert!((value(&p) - value(&q)).abs() <= loss_bound(eps, 2.0));
+        let gradient = |p: &[f64]| p.iter().zip(&advantages).map(|(p_y, a)| p_y * (a - value(p))).collect::<Vec<_>>();
+        let distance: f64 = gradient(&p).iter().zip(gradient(&q)).map(|(a, b)| (a - b).abs()).sum();
+        assert!(distance <= gradient_bound(eps, 2.0));
+    }
+    assert_eq!((pinsker(0.0), pinsker(-1e-17), pinsker(8.0)), (0.0, 0.0, 1.0));
+    assert!(pinsker(f64::NAN).is_nan());
+}
+
+#[test]
+fn where_only_requests_are_known_the_request_before_a_junction_is_the_teachers_prefix() {
+    let request = |prompt: &[u32], output: &[u32]| Request { prompt: prompt.to_vec(), output: output.to_vec(), logprobs: None };
+    let requests = [request(&[5, 6, 1], &[2, 3]), request(&[5, 0, 2, 3], &[4])];
+    let records = records_of_requests(Header::new("requests", Fidelity::Inferred), "r0", &requests);
+    let (tree, _) = BranchTree::from_records(records, "requests", ReadOptions::STRICT).unwrap();
+    let batch = batch(&tree);
+    assert_eq!(batch.pairs.ids, [(0, 0), (0, 1)]);
+    let tokens = batch.teacher.tokens_bt().into_data().iter::<i64>().collect::<Vec<_>>();
+    for (&teacher, before) in batch.pairs.teachers.iter().zip([&[5, 6, 1][..], &[5, 6, 1, 2]]) {
+        assert_eq!(&tokens[..=teacher as usize], before);
+    }
+    let student = Table::seeded(9);
+    let found = SdccConfig::new().init().forward(&student, &Teacher::Live, &batch, 0.1).unwrap();
+    assert!((scalar(&found.loss) - naive(&student, &student, &batch, 0.1)).abs() <= 1e-12);
+}
+
+#[test]
+fn cheaper_supports_are_taken_by_configuration() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    let student = Table::seeded(10);
+    let of = |support| {
+        let divergence = DivergenceConfig::new().with_support(support);
+        let sdcc = SdccConfig::new().with_divergence(divergence).init();
+        sdcc.forward(&student, &Teacher::Live, &batch, 0.1).unwrap().residual.unwrap()
+    };
+    let whole = numbers(&of(Support::Vocabulary).divergence_n);
+    let top = numbers(&of(Support::TopK(2)).divergence_n);
+    assert!(whole.iter().zip(&top).all(|(whole, top)| top <= whole), "{top:?} {whole:?}");
+    assert!(of(Support::SampledToken).total_variation_n.is_none());
+}
+
+#[test]
+fn trees_without_a_token_and_under_kv_evict_are_refused() {
+    let header = "{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n";
+    let empty = read(header);
+    let refused = SdccBatch::new(&Layouts::new(&empty).unwrap(), &device()).unwrap_err();
+    assert_eq!(refused, TrainError::EmptyRow { row: 0 });
+    let kept = read(
+        &GROUP
+            .lines()
+            .filter(|line| !line.contains("\"b\"") && !line.contains("fork") && !line.contains("\"id\":3"))
+            .fold(String::new(), |text, line| {
+                text + &line.replace("\"fidelity\":\"token\"", "\"fidelity\":\"token\",\"cache\":\"kv_evict\"") + "\n"
+            }),
+    );
+    let refused = SdccBatch::new(&Layouts::new(&kept).unwrap(), &device()).unwrap_err();
+    assert!(matches!(refused, TrainError::Layout(_)), "{refused}");
+}
