@@ -1,13 +1,13 @@
 use anyhow::Result;
 use pleach_layout::{Era, LayoutKind, Layouts, Sequence, union};
 use pleach_train::{
-    Decoder, Equivalence, Evaluation, Gap, GapSummary, TermLogp, UnionBatch, evaluate, log_probabilities, replay,
-    union_log_probabilities,
+    Decoder, Equivalence, Evaluation, Gap, GapSummary, SdccCertificate, TermLogp, UnionBatch, certify, evaluate,
+    log_probabilities, replay, union_log_probabilities,
 };
 use pleach_tree::{BranchTree, CacheSemantics, View};
 
-use super::Check;
 use super::model::{Runner, progress};
+use super::{Check, Objective};
 
 /// What a model says about a file's layouts.
 pub(crate) struct Measured {
@@ -23,6 +23,8 @@ pub(crate) struct Measured {
     pub(crate) eras: Vec<Era>,
     /// What the records say of the sampled tokens when they were sampled.
     pub(crate) recorded: Vec<TermLogp>,
+    /// How far `compressed` is from the live views at each junction, where that was asked for.
+    pub(crate) sdcc: Option<SdccCertificate>,
 }
 
 /// Why a file was checked without a model.
@@ -84,6 +86,10 @@ pub(crate) fn measure(runner: &Runner, decoder: &Decoder, check: &Check, layouts
         against,
         eras: layouts.eras(),
         recorded: recorded(layouts.tree()),
+        sdcc: match check.objective {
+            Some(Objective::Sdcc) => Some(certify(decoder, decoder, layouts)?),
+            None => None,
+        },
     })
 }
 

@@ -6,6 +6,7 @@ mod memory;
 mod model;
 mod page;
 mod report;
+mod sdcc;
 pub(crate) mod table;
 mod total;
 
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use pleach_layout::Layouts;
 use pleach_train::{DeviceName, Precision};
 
@@ -59,12 +60,22 @@ pub(crate) struct Check {
     /// The layout whose gradients are written
     #[arg(long, default_value = "packed", requires = "gradients")]
     layout: Kind,
+    /// Say what an objective would train, too
+    #[arg(long, value_name = "OBJECTIVE", conflicts_with = "no_model")]
+    objective: Option<Objective>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
     /// Write a self-contained page here
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// An objective that a check can look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Objective {
+    /// The certificate per junction: KL of compressed from the live views, total variation, coverage
+    Sdcc,
 }
 
 /// Everything that was found out about one file.

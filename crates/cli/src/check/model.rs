@@ -57,6 +57,9 @@ impl Runner {
             if check.gradients.is_some() {
                 bail!("{}: no gradients are written: {}", loaded.name, table::too_large(&skipped).unwrap_or_default());
             }
+            if check.objective.is_some() {
+                bail!("{}: no certificate is made: {}", loaded.name, table::too_large(&skipped).unwrap_or_default());
+            }
             return Ok(Err(skipped));
         }
         let seeded;

@@ -1,5 +1,5 @@
 use pleach_layout::{Certificate, ConditioningSummary, Eviction, LayoutKind, Stats};
-use pleach_train::{Gap, GapSummary, TermLogp};
+use pleach_train::{Gap, GapSummary, SdccCertificate, TermLogp};
 use pleach_tree::{CacheSemantics, Fidelity};
 use serde::Serialize;
 
@@ -85,6 +85,8 @@ struct MeasuredReport<'a> {
     union_gap: Option<Gap>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded_gap: Option<GapSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sdcc: Option<&'a SdccCertificate>,
     equivalence: EquivalenceReport<'a>,
 }
 
@@ -185,6 +187,7 @@ impl<'a> MeasuredReport<'a> {
             gap: Flattened { compressed: measured.gap(&measured.compressed), full: measured.gap(&measured.full) },
             union_gap: measured.union.as_deref().map(|union| measured.gap(union)),
             recorded_gap: measured.recorded_gap(),
+            sdcc: measured.sdcc.as_ref(),
             equivalence: EquivalenceReport {
                 max_logp_difference: equivalence.max_logp_difference,
                 relative_gradient_error: equivalence.relative_gradient_error,

@@ -180,6 +180,9 @@ fn model(measured: &Measured) -> Result<()> {
             "live views against {terms} recorded log-probabilities: mean {mean}, max {max}, signed {signed} nats"
         ))?;
     }
+    if let Some(certificate) = &measured.sdcc {
+        super::sdcc::print(certificate)?;
+    }
     let verdict = if measured.holds() { "equal to rounding" } else { "NOT EQUAL" };
     output::line(format!(
         "packed against {}: {verdict}, max |difference of log p| {:.1e} nats, relative gradient error {:.1e}",
@@ -236,7 +239,7 @@ fn mean_max(mean: f64, max: u32) -> String {
     if max == 0 { "0".to_string() } else { format!("{mean:.1} / {}", output::count(max)) }
 }
 
-fn nats(value: f64) -> String {
+pub(super) fn nats(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_string(),
         size if size < 1e-4 => format!("{value:.0e}"),

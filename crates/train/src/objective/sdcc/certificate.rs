@@ -22,7 +22,7 @@ pub struct Residual {
 pub struct SdccCoverage {
     /// Tokens that the policy sampled.
     pub sampled: usize,
-    /// Those of them that are loss terms of `compressed`; the others lie inside evicted spans and are not trained.
+    /// Those of them that are loss terms of `compressed`; the others lie inside evicted spans or on abandoned branches.
     pub supervised: usize,
     /// Those of the supervised ones that diverge.
     pub diverging: usize,
