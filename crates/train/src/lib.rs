@@ -4,6 +4,21 @@
 //! implements [`CausalModel`]) turns it into hidden states; an objective such as [`Nll`] turns those into a loss over the loss
 //! terms. [`compare`] checks that two layouts mean the same to a model, to the last gradient.
 //!
+//! Every objective is a configuration, a module and a `forward`, and has a `forward_hidden` for those that share a forward pass. None of
+//! them holds an array of loss terms x vocabulary, and none knows how a rollout was cut:
+//!
+//! | objective | what it is |
+//! | --- | --- |
+//! | [`Nll`] | token-level negative log-likelihood |
+//! | [`Sdcc`] | the loss of `compressed` plus its divergence from the live views; [`certify`] says how far it is, by junction |
+//! | [`Divergence`] | forward and reverse KL, generalised Jensen-Shannon, of any two branches with aligned targets ([`Pairs`]) |
+//! | [`SdSearch`] | a policy gradient plus a divergence at search queries from the group's [`hindsight()`] |
+//! | [`PolicyGradient`] | clipped surrogate against recorded log-probabilities, KL to a reference, truncated importance sampling |
+//! | [`ValueHead`] | a critic and its clipped loss |
+//!
+//! [`group_advantages`] and [`gae()`] are plain functions over outcomes and values; [`Timelines`] brings what they say to the loss terms of
+//! any layout; a [`Preset`] is what a paper does with them. [`Health`] is what to look at in each step.
+//!
 //! ```
 //! # fn main() -> Result<(), pleach_train::TrainError> {
 //! # #[cfg(feature = "flex")] {

@@ -3,10 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use burn::tensor::{DType, Tensor, TensorData};
 use fixtures::{
     causal,
-    table::{Table, VOCABULARY, assert_gradient, device, gradient, noise, numbers, rows_logp, scalar},
+    table::{Banning, Table, assert_gradient, device, gradient, noise, numbers, rows_logp, scalar},
 };
 use pleach_layout::Sequence;
 use pleach_train::{
@@ -178,25 +177,6 @@ fn ratios_that_would_overflow_stay_finite_and_have_no_gradient() {
         assert!(ratios.iter().all(|ratio| (ratio / limit - 1.0).abs() <= 1e-12), "{ratios:?}");
         assert!(scalar(&output.loss).is_finite());
         assert!(gradient(&table, &output.loss).iter().all(|&value| value == 0.0));
-    }
-}
-
-/// A table that cannot say one token.
-#[derive(burn::module::Module, Debug)]
-struct Banning {
-    table: Table,
-}
-
-impl CausalModel for Banning {
-    fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
-        self.table.hidden(batch)
-    }
-
-    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
-        let mut bias = vec![0.0; VOCABULARY];
-        bias[3] = f64::NEG_INFINITY;
-        let options = (&device().without_autodiff(), DType::F64);
-        self.table.logits(hidden_nd).add(Tensor::<2>::from_data(TensorData::new(bias, [1, VOCABULARY]), options))
     }
 }
 

@@ -1,0 +1,108 @@
+//! Contract: the negative log-likelihood is one mean over tokens, the same under any split of them into sequences, segments, rows and
+//! micro-batches; an impossible target makes it infinite and never NaN.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod fixtures;
+
+use burn::{
+    module::{Module, Param},
+    tensor::{DType, Tensor, TensorData},
+};
+use fixtures::{
+    causal,
+    table::{BANNED, Banning, Table, device, gradient, numbers, scalar},
+    trees::{GROUP, read},
+};
+use pleach_layout::{Layouts, Sequence, pack};
+use pleach_train::{Batch, CausalModel, NllConfig, Reduction, TrainError};
+
+/// Says the token that stands there again, with a log-probability of its own.
+#[derive(Module, Debug)]
+struct Stubborn {
+    logits: Param<Tensor<2>>,
+}
+
+impl Stubborn {
+    /// Token `at` is followed by itself with probability `e^-nats[at]`.
+    fn new(nats: &[f64]) -> Self {
+        let size = nats.len();
+        let row = |at: usize| -> Vec<f64> {
+            let other = ((1.0 - (-nats[at]).exp()) / (size as f64 - 1.0)).ln();
+            (0..size).map(|token| if token == at { -nats[at] } else { other }).collect()
+        };
+        let data = TensorData::new((0..size).flat_map(row).collect::<Vec<f64>>(), [size, size]);
+        Self { logits: Param::from_tensor(Tensor::from_data(data, (&device(), DType::F64))) }
+    }
+}
+
+impl CausalModel for Stubborn {
+    fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+        let [b, t] = batch.dims();
+        let hidden_nv = self.logits.val().select(0, batch.tokens_bt().reshape([b * t]));
+        let [_, vocabulary] = hidden_nv.dims();
+        Ok(hidden_nv.reshape([b, t, vocabulary]))
+    }
+
+    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
+        hidden_nd
+    }
+}
+
+fn loss<M: CausalModel>(model: &M, sequences: &[Sequence], reduction: Reduction) -> Tensor<1> {
+    let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), &device()).unwrap();
+    NllConfig::new().with_reduction(reduction).init().forward(model, &batch).unwrap().loss
+}
+
+#[test]
+fn a_mean_over_tokens_is_no_mean_of_means() {
+    let model = Stubborn::new(&[2.0, 0.5, 1.0]);
+    let sequences = [causal(&[0; 101]), causal(&[1; 901])];
+    let whole = scalar(&loss(&model, &sequences, Reduction::WeightedMean));
+    assert!((whole - 0.65).abs() <= 1e-12, "{whole}");
+    let means = sequences.each_ref().map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::WeightedMean)));
+    assert!(((means[0] + means[1]) / 2.0 - 1.25).abs() <= 1e-12, "what it must not be");
+    let parts = sequences.each_ref().map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::Over(1000.0))));
+    assert!((parts[0] + parts[1] - 0.65).abs() <= 1e-12, "{parts:?}");
+    let uneven: Vec<Sequence> =
+        std::iter::repeat_n(causal(&[0; 11]), 10).chain(std::iter::repeat_n(causal(&[1; 31]), 30)).collect();
+    assert!((scalar(&loss(&model, &uneven, Reduction::WeightedMean)) - 0.65).abs() <= 1e-12);
+}
+
+#[test]
+fn packed_segments_rows_and_micro_batches_have_one_loss_and_one_gradient() {
+    let tree = read(GROUP);
+    let layouts = Layouts::new(&tree).unwrap();
+    let model = Table::seeded(1);
+    let (packed, segments) = (layouts.packed().unwrap().sequences, layouts.segments().unwrap().sequences);
+    let twice: Vec<Sequence> = packed.iter().chain(&packed).cloned().collect();
+    let rows: Vec<Sequence> = pack(&twice, 100).unwrap().into_iter().map(|row| row.sequence).collect();
+    assert_eq!((segments.len(), rows.len()), (3, 1));
+    let whole = loss(&model, &packed, Reduction::WeightedMean);
+    let expected = (scalar(&whole), gradient(&model, &whole));
+    let near = |name: &str, found: (f64, Vec<f64>)| {
+        assert!((found.0 - expected.0).abs() <= 1e-14, "{name}: {} {}", found.0, expected.0);
+        let same = found.1.iter().zip(&expected.1).all(|(found, expected)| (found - expected).abs() <= 1e-14);
+        assert!(same, "{name}: gradients differ");
+    };
+    for (name, sequences) in [("segments", &segments), ("twice", &twice), ("rows", &rows)] {
+        let loss = loss(&model, sequences, Reduction::WeightedMean);
+        near(name, (scalar(&loss), gradient(&model, &loss)));
+    }
+    let weights: f64 = segments.iter().flat_map(|sequence| &sequence.terms).map(|term| term.weight).sum();
+    let parts = segments.iter().map(|one| loss(&model, std::slice::from_ref(one), Reduction::Over(weights)));
+    let sum = parts.fold((0.0, vec![0.0; expected.1.len()]), |(value, gradients), part| {
+        let gradients = gradients.iter().zip(gradient(&model, &part)).map(|(a, b)| a + b).collect();
+        (value + scalar(&part), gradients)
+    });
+    near("micro-batches", sum);
+}
+
+#[test]
+fn an_impossible_target_makes_the_loss_infinite_and_its_gradient_stays_finite() {
+    let model = Banning { table: Table::seeded(2) };
+    for sequence in [causal(&[0, BANNED, 1]), causal(&[1, 2, BANNED])] {
+        let found = loss(&model, &[sequence], Reduction::Sum);
+        assert_eq!(numbers(&found), [f64::INFINITY]);
+        let values = gradient(&model.table, &found);
+        assert!(values.iter().all(|value| value.is_finite()) && values.iter().any(|&value| value != 0.0), "{values:?}");
+    }
+}
