@@ -68,7 +68,7 @@ pub use config::{DecoderConfig, Family, RopeScaling};
 pub use decoder::Decoder;
 pub use device::DeviceName;
 pub use equivalence::{Equivalence, compare};
-pub use error::TrainError;
+pub use error::{ObjectiveError, TrainError};
 pub use evaluation::{Evaluation, TermLogp, evaluate, log_probabilities, replay};
 pub use gap::{DistanceGap, EvictionGap, Gap, GapSummary};
 pub use gradients::{Gradient, GradientMap, collect_gradients, relative_gradient_error};

@@ -5,8 +5,8 @@ mod fixtures;
 
 use fixtures::{causal, table};
 use pleach_train::{
-    AdvantageConfig, Baseline, Batch, NllConfig, Overlong, Reduction, RolloutOutcome, Scale, TrainError, group_advantages,
-    pad_sequences, segment_mean_weights, token_level_weights,
+    AdvantageConfig, Baseline, Batch, NllConfig, ObjectiveError, Overlong, Reduction, RolloutOutcome, Scale, TrainError,
+    group_advantages, pad_sequences, segment_mean_weights, token_level_weights,
 };
 
 fn rollouts(rewards: &[f64], segments: &[usize]) -> Vec<RolloutOutcome> {
@@ -143,7 +143,7 @@ fn an_overlong_rollout_is_masked_and_counts_in_its_group_as_configured() {
 #[test]
 fn rewards_that_are_no_numbers_and_uncut_rollouts_in_a_trajectory_group_are_refused() {
     let found = group_advantages(&AdvantageConfig::new(), &rollouts(&[1.0, f64::INFINITY], &[1, 1])).unwrap_err();
-    assert_eq!(found, TrainError::Reward { rollout: 1, reward: f64::INFINITY });
+    assert_eq!(found, TrainError::Objective(ObjectiveError::Reward { rollout: 1, reward: f64::INFINITY }));
     let trajectory = config(Baseline::TrajectoryGroup, Scale::One);
     let found = group_advantages(&trajectory, &rollouts(&[1.0, 0.0], &[1, 0])).unwrap_err();
     assert!(matches!(&found, TrainError::Unsupported { what } if what.contains("rollout 1")), "{found}");
@@ -164,6 +164,6 @@ fn padding_to_a_multiple_of_the_mini_batch_changes_no_loss_and_no_gradient() {
         (table::scalar(&loss).to_bits(), table::gradient(&model, &loss))
     };
     assert_eq!(of(&plain), of(&padded));
-    assert!(matches!(pad_sequences(&mut padded, 0), Err(TrainError::Setting { .. })));
+    assert!(matches!(pad_sequences(&mut padded, 0), Err(TrainError::Objective(ObjectiveError::Setting { .. }))));
     assert_eq!(pad_sequences(&mut Vec::new(), 4), Ok(0));
 }

@@ -120,5 +120,5 @@ fn what_does_not_fit_a_tree_is_refused() {
     let unrewarded = read(&GROUP.lines().take(13).fold(String::new(), |text, line| text + line + "\n"));
     let layouts = Layouts::new(&unrewarded).unwrap();
     let found = Timelines::of(&layouts).outcomes(&layouts).unwrap_err();
-    assert_eq!(found, pleach_train::TrainError::NoOutcome { rollout: "b".to_owned() });
+    assert_eq!(found, pleach_train::TrainError::Objective(pleach_train::ObjectiveError::NoOutcome { rollout: "b".to_owned() }));
 }

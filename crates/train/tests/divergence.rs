@@ -9,8 +9,8 @@ use fixtures::{
     table::{Banning, Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar},
 };
 use pleach_train::{
-    Alignment, Batch, CausalModel, Divergence, DivergenceConfig, DivergenceKind, Pairs, Reduction, RowDivergence, Support,
-    TrainError,
+    Alignment, Batch, CausalModel, Divergence, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Reduction,
+    RowDivergence, Support, TrainError,
 };
 
 const KINDS: [DivergenceKind; 4] = [
@@ -210,7 +210,7 @@ fn a_student_that_rules_out_what_its_teacher_may_say_is_an_error_and_weight_0_li
         config.forward_hidden(sides.0, sides.1, &two.pairs).map(|output| output.loss)
     };
     let refused = attempt(&two, DivergenceKind::ForwardKl, Support::Vocabulary).unwrap_err();
-    assert_eq!(refused, TrainError::NotFinite { what: "divergence", terms: 4 });
+    assert_eq!(refused, TrainError::Objective(ObjectiveError::NotFinite { what: "divergence", terms: 4 }));
     for kind in KINDS {
         for support in [Support::Vocabulary, Support::TopK(2), Support::SampledToken] {
             match attempt(&two, kind, support) {
@@ -218,7 +218,7 @@ fn a_student_that_rules_out_what_its_teacher_may_say_is_an_error_and_weight_0_li
                     let values = gradient(&student.table, &loss);
                     assert!(scalar(&loss).is_finite() && values.iter().all(|value| value.is_finite()), "{kind:?} {support:?}");
                 }
-                Err(error) => assert!(matches!(error, TrainError::NotFinite { .. }), "{error}"),
+                Err(error) => assert!(matches!(error, TrainError::Objective(ObjectiveError::NotFinite { .. })), "{error}"),
             }
         }
     }
@@ -262,17 +262,29 @@ fn settings_and_pairs_that_mean_nothing_are_refused() {
     };
     assert_eq!(refuse(DivergenceConfig::new().with_chunk(0)), TrainError::EmptyChunk);
     for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(refuse(DivergenceConfig::new().with_temperature(temperature)), TrainError::Setting { .. }));
+        assert!(matches!(
+            refuse(DivergenceConfig::new().with_temperature(temperature)),
+            TrainError::Objective(ObjectiveError::Setting { .. })
+        ));
     }
     for beta in [0.0, 1.0, f64::NAN] {
         let config = DivergenceConfig::new().with_kind(DivergenceKind::JensenShannon(beta));
-        assert!(matches!(refuse(config), TrainError::Setting { .. }));
+        assert!(matches!(refuse(config), TrainError::Objective(ObjectiveError::Setting { .. })));
     }
-    assert!(matches!(refuse(DivergenceConfig::new().with_support(Support::TopK(0))), TrainError::Setting { .. }));
+    assert!(matches!(
+        refuse(DivergenceConfig::new().with_support(Support::TopK(0))),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
     let aligned =
         |student, teacher| Pairs::new(two.student.terms(), two.teacher.terms(), [Alignment { student, teacher }]).unwrap_err();
-    assert_eq!(aligned((9, 0), (0, 0)), TrainError::Unpaired { generation: 9, offset: 0, side: "student" });
-    assert_eq!(aligned((0, 0), (9, 0)), TrainError::Unpaired { generation: 9, offset: 0, side: "teacher" });
+    assert_eq!(
+        aligned((9, 0), (0, 0)),
+        TrainError::Objective(ObjectiveError::Unpaired { generation: 9, offset: 0, side: "student" })
+    );
+    assert_eq!(
+        aligned((0, 0), (9, 0)),
+        TrainError::Objective(ObjectiveError::Unpaired { generation: 9, offset: 0, side: "teacher" })
+    );
     let found = aligned((0, 0), (0, 0));
-    assert_eq!(found, TrainError::Misaligned { generation: 0, offset: 0, expected: 1, found: 2 });
+    assert_eq!(found, TrainError::Objective(ObjectiveError::Misaligned { generation: 0, offset: 0, expected: 1, found: 2 }));
 }

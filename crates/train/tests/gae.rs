@@ -2,7 +2,7 @@
 //! segment-local and corrected ones are off by what was published; lambda by length comes out for every reading of the length.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use pleach_train::{GaeConfig, GaeOutput, LambdaConfig, LengthReading, Timing, TrainError, gae};
+use pleach_train::{GaeConfig, GaeOutput, LambdaConfig, LengthReading, ObjectiveError, Timing, TrainError, gae};
 
 const BOUNDS: [usize; 4] = [0, 6, 11, 18];
 const VALUES: [f64; 18] = [
@@ -150,15 +150,24 @@ fn bounds_and_numbers_that_mean_nothing_are_refused() {
         let found = refuse(GaeConfig::new(), &[0.1, 0.2], 1.0, bounds);
         assert!(matches!(&found, TrainError::Unsupported { what } if what.contains("tile")), "{bounds:?}");
     }
-    assert!(matches!(refuse(GaeConfig::new(), &[f64::NAN], 1.0, &[0, 1]), TrainError::Setting { .. }));
-    assert!(matches!(refuse(GaeConfig::new(), &[0.0], f64::INFINITY, &[0, 1]), TrainError::Setting { .. }));
-    assert!(matches!(refuse(GaeConfig::new().with_gamma(1.1), &[0.0], 1.0, &[0, 1]), TrainError::Setting { .. }));
+    assert!(matches!(
+        refuse(GaeConfig::new(), &[f64::NAN], 1.0, &[0, 1]),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
+    assert!(matches!(
+        refuse(GaeConfig::new(), &[0.0], f64::INFINITY, &[0, 1]),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
+    assert!(matches!(
+        refuse(GaeConfig::new().with_gamma(1.1), &[0.0], 1.0, &[0, 1]),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
     for lambda in [
         LambdaConfig::Fixed(-0.1),
         LambdaConfig::LengthAdaptive { alpha: 0.0, length: LengthReading::Rollout },
         LambdaConfig::LengthAdaptive { alpha: 1.5, length: LengthReading::Given(0.0) },
     ] {
         let found = refuse(GaeConfig::new().with_lambda(lambda), &[0.0], 1.0, &[0, 1]);
-        assert!(matches!(found, TrainError::Setting { .. }), "{lambda:?}");
+        assert!(matches!(found, TrainError::Objective(ObjectiveError::Setting { .. })), "{lambda:?}");
     }
 }

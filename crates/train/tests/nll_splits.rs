@@ -9,7 +9,7 @@ use burn::{
 };
 use fixtures::{
     causal,
-    table::{BANNED, Banning, Table, device, gradient, numbers, scalar},
+    table::{BANNED, Banning, Table, assert_gradient, device, gradient, numbers, scalar},
     trees::{GROUP, read},
 };
 use pleach_layout::{Layouts, Sequence, pack};
@@ -104,5 +104,17 @@ fn an_impossible_target_makes_the_loss_infinite_and_its_gradient_stays_finite() 
         assert_eq!(numbers(&found), [f64::INFINITY]);
         let values = gradient(&model.table, &found);
         assert!(values.iter().all(|value| value.is_finite()) && values.iter().any(|&value| value != 0.0), "{values:?}");
+    }
+}
+
+#[test]
+fn the_gradient_is_that_of_differences() {
+    let mut sequence = causal(&[0, 1, 2, 3, 4, 5, 6]);
+    for (term, weight) in sequence.terms.iter_mut().zip([1.0, 0.5, -0.25, 0.0, 2.0, 1.0]) {
+        term.weight = weight;
+    }
+    for reduction in [Reduction::Sum, Reduction::WeightedMean, Reduction::Over(3.0)] {
+        let of = |table: &Table| loss(table, std::slice::from_ref(&sequence), reduction);
+        assert_gradient(&format!("{reduction:?}"), &Table::seeded(3), of);
     }
 }

@@ -9,7 +9,8 @@ use fixtures::{
 };
 use pleach_layout::Sequence;
 use pleach_train::{
-    Batch, CausalModel, ClipConfig, MAX_LOG_RATIO, NllConfig, PolicyGradientConfig, PolicySignal, Reduction, TrainError,
+    Batch, CausalModel, ClipConfig, MAX_LOG_RATIO, NllConfig, ObjectiveError, PolicyGradientConfig, PolicySignal, Reduction,
+    TrainError,
 };
 
 fn batch() -> Batch {
@@ -212,23 +213,45 @@ fn signals_and_settings_that_mean_nothing_are_refused() {
     let (config, good) = (PolicyGradientConfig::new(), signal(&table, &batch));
     let mut short = good.clone();
     short.advantages.pop();
-    assert_eq!(refuse(&config, &short), TrainError::SignalLength { what: "advantage", terms: 8, found: 7 });
+    assert_eq!(
+        refuse(&config, &short),
+        TrainError::Objective(ObjectiveError::SignalLength { what: "advantage", terms: 8, found: 7 })
+    );
     let mut impossible = good.clone();
     impossible.recorded[1] = f64::NEG_INFINITY;
-    let expected =
-        TrainError::SignalValue { what: "recorded log-probability", generation: 0, offset: 1, value: f64::NEG_INFINITY };
+    let expected = TrainError::Objective(ObjectiveError::SignalValue {
+        what: "recorded log-probability",
+        generation: 0,
+        offset: 1,
+        value: f64::NEG_INFINITY,
+    });
     assert_eq!(refuse(&config, &impossible), expected);
     let mut unused = good.clone();
     unused.reference = Some(vec![-1.0; 8]);
-    assert!(matches!(refuse(&config, &unused), TrainError::Signal { setting: "reference_kl", .. }));
-    assert!(matches!(refuse(&config.clone().with_reference_kl(0.1), &good), TrainError::Signal { .. }));
-    assert!(matches!(refuse(&config.clone().with_truncation(Some(2.0)), &good), TrainError::Signal { .. }));
+    assert!(matches!(refuse(&config, &unused), TrainError::Objective(ObjectiveError::Signal { setting: "reference_kl", .. })));
+    assert!(matches!(
+        refuse(&config.clone().with_reference_kl(0.1), &good),
+        TrainError::Objective(ObjectiveError::Signal { .. })
+    ));
+    assert!(matches!(
+        refuse(&config.clone().with_truncation(Some(2.0)), &good),
+        TrainError::Objective(ObjectiveError::Signal { .. })
+    ));
     unused.trainer = unused.reference.take();
-    assert!(matches!(refuse(&config.clone().with_truncation(Some(0.0)), &unused), TrainError::Setting { .. }));
+    assert!(matches!(
+        refuse(&config.clone().with_truncation(Some(0.0)), &unused),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
     for clip in [ClipConfig::new().with_low(1.5), ClipConfig::new().with_high(f64::NAN), ClipConfig::new().with_dual(Some(1.1))]
     {
-        assert!(matches!(refuse(&config.clone().with_clip(clip), &good), TrainError::Setting { .. }), "{clip:?}");
+        assert!(
+            matches!(refuse(&config.clone().with_clip(clip), &good), TrainError::Objective(ObjectiveError::Setting { .. })),
+            "{clip:?}"
+        );
     }
-    assert!(matches!(refuse(&config.clone().with_reference_kl(-1.0), &good), TrainError::Setting { .. }));
+    assert!(matches!(
+        refuse(&config.clone().with_reference_kl(-1.0), &good),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
     assert_eq!(refuse(&config.with_chunk(0), &good), TrainError::EmptyChunk);
 }

@@ -9,8 +9,8 @@ use fixtures::{
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    Batch, Hindsight, HindsightTemplate, Pairs, PolicyGradientConfig, PolicySignal, Query, SdSearchConfig, TrainError,
-    hindsight, recorded_log_probabilities,
+    Batch, Hindsight, HindsightTemplate, ObjectiveError, Pairs, PolicyGradientConfig, PolicySignal, Query, SdSearchConfig,
+    TrainError, hindsight, recorded_log_probabilities,
 };
 use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 
@@ -116,18 +116,21 @@ fn without_queries_it_is_the_policy_gradient() {
     let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &Pairs::default()).unwrap();
     assert_eq!(scalar(&output.loss), scalar(&output.policy.loss));
     let found = SdSearchConfig::new(-1.0).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs);
-    assert!(matches!(found.unwrap_err(), TrainError::Setting { .. }));
+    assert!(matches!(found.unwrap_err(), TrainError::Objective(ObjectiveError::Setting { .. })));
 }
 
 #[test]
 fn queries_outside_an_output_and_rollouts_without_an_outcome_are_refused() {
     let tree = read(GROUP);
     let found = hindsight(&tree, &[query(0, 1, 4)], &template()).unwrap_err();
-    assert_eq!(found, TrainError::Query { generation: 0, start: 1, end: 4, sampled: 3 });
-    assert!(matches!(hindsight(&tree, &[query(9, 0, 0)], &template()).unwrap_err(), TrainError::Query { sampled: 0, .. }));
+    assert_eq!(found, TrainError::Objective(ObjectiveError::Query { generation: 0, start: 1, end: 4, sampled: 3 }));
+    assert!(matches!(
+        hindsight(&tree, &[query(9, 0, 0)], &template()).unwrap_err(),
+        TrainError::Objective(ObjectiveError::Query { sampled: 0, .. })
+    ));
     let unrewarded = read(&GROUP.lines().take(13).fold(String::new(), |text, line| text + line + "\n"));
     let found = hindsight(&unrewarded, &[query(2, 0, 1)], &template()).unwrap_err();
-    assert_eq!(found, TrainError::NoOutcome { rollout: "b".to_owned() });
+    assert_eq!(found, TrainError::Objective(ObjectiveError::NoOutcome { rollout: "b".to_owned() }));
     let none = hindsight(&tree, &[], &template()).unwrap();
     assert_eq!(none.records, tree.records());
 }

@@ -3,17 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use burn::module::Module;
+use burn::{module::Module, tensor::Tensor};
 use fixtures::{
     table::{Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar},
     trees::{GROUP, read},
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    DivergenceConfig, MovingAverage, NllConfig, Reduction, SdccBatch, SdccConfig, Support, Teacher, TrainError, certify,
-    gradient_bound, loss_bound, pinsker, residuals,
+    Batch, CausalModel, DivergenceConfig, MovingAverage, NllConfig, ObjectiveError, Reduction, SdccBatch, SdccConfig, Support,
+    Teacher, TrainError, certify, gradient_bound, loss_bound, pinsker, residuals,
 };
 use pleach_tree::{BranchTree, Fidelity, Header, ReadOptions, Request, records_of_requests};
+use std::sync::{Arc, Mutex};
 
 fn batch(tree: &BranchTree) -> SdccBatch {
     SdccBatch::new(&Layouts::new(tree).unwrap(), &device()).unwrap()
@@ -40,8 +41,14 @@ fn the_ramp_is_a_line_from_0_over_the_first_fifth_and_then_stays() {
     }
     assert_eq!(SdccConfig::new().with_ramp(0.0).init().lambda(0, 100), Ok(0.1));
     assert_eq!(sdcc.lambda(0, 0), Ok(0.1));
-    assert!(matches!(SdccConfig::new().with_lambda(-1.0).init().lambda(0, 1), Err(TrainError::Setting { .. })));
-    assert!(matches!(SdccConfig::new().with_ramp(1.5).init().lambda(0, 1), Err(TrainError::Setting { .. })));
+    assert!(matches!(
+        SdccConfig::new().with_lambda(-1.0).init().lambda(0, 1),
+        Err(TrainError::Objective(ObjectiveError::Setting { .. }))
+    ));
+    assert!(matches!(
+        SdccConfig::new().with_ramp(1.5).init().lambda(0, 1),
+        Err(TrainError::Objective(ObjectiveError::Setting { .. }))
+    ));
 }
 
 #[test]
@@ -130,6 +137,34 @@ fn a_moving_average_moves_by_the_decay_and_only_on_update() {
     let mut live = Teacher::Live;
     live.update(&moved).unwrap();
     assert_eq!(live.model(&moved).values(), moved.values());
+}
+
+/// A table that remembers whether each of its passes kept a graph.
+#[derive(Module, Debug)]
+struct Watched {
+    table: Table,
+    #[module(skip)]
+    passes: Arc<Mutex<Vec<bool>>>,
+}
+
+impl CausalModel for Watched {
+    fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+        let hidden = self.table.hidden(batch)?;
+        self.passes.lock().unwrap().push(hidden.is_tracked());
+        Ok(hidden)
+    }
+
+    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
+        self.table.logits(hidden_nd)
+    }
+}
+
+#[test]
+fn the_teacher_reads_all_live_views_in_one_pass_that_keeps_no_graph() {
+    let tree = read(GROUP);
+    let student = Watched { table: Table::seeded(11), passes: Arc::default() };
+    SdccConfig::new().init().forward(&student, &Teacher::Live, &batch(&tree), 0.1).unwrap();
+    assert_eq!(*student.passes.lock().unwrap(), [true, false]);
 }
 
 /// Adds 1 to every parameter.

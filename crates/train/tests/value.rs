@@ -8,7 +8,9 @@ use fixtures::{
     causal,
     table::{Table, WIDTH, assert_gradient, device, noise, numbers, scalar},
 };
-use pleach_train::{Batch, CausalModel, Precision, Reduction, TrainError, ValueHead, ValueHeadConfig, collect_gradients};
+use pleach_train::{
+    Batch, CausalModel, ObjectiveError, Precision, Reduction, TrainError, ValueHead, ValueHeadConfig, collect_gradients,
+};
 
 fn batch() -> Batch {
     let mut sequence = causal(&[0, 1, 2, 3, 4, 5, 6]);
@@ -121,9 +123,12 @@ fn what_cannot_be_compared_is_refused() {
         critic.forward(table.hidden(&batch).unwrap(), batch.terms(), old, returns).map(|_| ()).unwrap_err()
     };
     let found = refuse(config(), &[0.0; 5], &[0.0; 6]);
-    assert_eq!(found, TrainError::SignalLength { what: "old value", terms: 6, found: 5 });
+    assert_eq!(found, TrainError::Objective(ObjectiveError::SignalLength { what: "old value", terms: 6, found: 5 }));
     let found = refuse(config(), &[0.0; 6], &[f64::INFINITY; 6]);
-    assert!(matches!(found, TrainError::SignalValue { what: "return", offset: 0, .. }));
-    assert!(matches!(refuse(config().with_clip(Some(0.0)), &[0.0; 6], &[0.0; 6]), TrainError::Setting { .. }));
+    assert!(matches!(found, TrainError::Objective(ObjectiveError::SignalValue { what: "return", offset: 0, .. })));
+    assert!(matches!(
+        refuse(config().with_clip(Some(0.0)), &[0.0; 6], &[0.0; 6]),
+        TrainError::Objective(ObjectiveError::Setting { .. })
+    ));
     assert!(matches!(refuse(ValueHeadConfig::new(WIDTH + 1), &[0.0; 6], &[0.0; 6]), TrainError::ModelShape { .. }));
 }

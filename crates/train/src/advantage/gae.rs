@@ -1,5 +1,5 @@
 use super::lambda::LambdaConfig;
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::config::Config;
 
 /// Along which timeline advantages are estimated.
@@ -55,7 +55,7 @@ pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) ->
     let &GaeConfig { gamma, lambda, timing } = config;
     if !(0.0..=1.0).contains(&gamma) {
         let expected = "a number from 0 to 1";
-        return Err(TrainError::Setting { setting: "the discount of advantage estimation", value: gamma, expected });
+        return Err(ObjectiveError::Setting { setting: "the discount of advantage estimation", value: gamma, expected }.into());
     }
     let tiles = bounds.first() == Some(&0) && bounds.last() == Some(&values.len()) && bounds.is_sorted();
     if !tiles {
@@ -66,7 +66,7 @@ pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) ->
     }
     if let Some(&value) = values.iter().chain([&reward]).find(|value| !value.is_finite()) {
         let expected = "finite numbers";
-        return Err(TrainError::Setting { setting: "a value or reward of advantage estimation", value, expected });
+        return Err(ObjectiveError::Setting { setting: "a value or reward of advantage estimation", value, expected }.into());
     }
     let segments: Vec<&[f64]> = bounds.windows(2).map(|bound| &values[bound[0]..bound[1]]).collect();
     let lambdas = lambda.of_segments(&segments.iter().map(|segment| segment.len()).collect::<Vec<_>>())?;

@@ -1,4 +1,4 @@
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::config::Config;
 
 /// What a reward is compared with.
@@ -79,7 +79,7 @@ pub struct RolloutAdvantage {
 /// A reward that is not finite; under the trajectory group a rollout without segments.
 pub fn group_advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -> Result<Vec<RolloutAdvantage>, TrainError> {
     if let Some((rollout, outcome)) = rollouts.iter().enumerate().find(|(_, outcome)| !outcome.reward.is_finite()) {
-        return Err(TrainError::Reward { rollout, reward: outcome.reward });
+        return Err(ObjectiveError::Reward { rollout, reward: outcome.reward }.into());
     }
     if config.baseline == Baseline::TrajectoryGroup
         && let Some(rollout) = rollouts.iter().position(|outcome| outcome.segments == 0)

@@ -1,4 +1,4 @@
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::config::Config;
 
 /// Which length a lambda by length reads; papers say l and leave it open.
@@ -39,18 +39,20 @@ impl LambdaConfig {
             Self::Fixed(lambda) if (0.0..=1.0).contains(&lambda) => return Ok(vec![lambda; tokens.len()]),
             Self::Fixed(lambda) => {
                 let expected = "a number from 0 to 1";
-                return Err(TrainError::Setting { setting: "the lambda of advantage estimation", value: lambda, expected });
+                return Err(
+                    ObjectiveError::Setting { setting: "the lambda of advantage estimation", value: lambda, expected }.into()
+                );
             }
             Self::LengthAdaptive { alpha, length } => (alpha, length),
         };
         let expected = "a positive finite number";
         if !(alpha.is_finite() && alpha > 0.0) {
-            return Err(TrainError::Setting { setting: "the alpha of lambda by length", value: alpha, expected });
+            return Err(ObjectiveError::Setting { setting: "the alpha of lambda by length", value: alpha, expected }.into());
         }
         let lambda = |length: f64| (1.0 - 1.0 / (alpha * length)).max(0.0);
         match length {
             LengthReading::Given(length) if !(length.is_finite() && length > 0.0) => {
-                Err(TrainError::Setting { setting: "the length of lambda by length", value: length, expected })
+                Err(ObjectiveError::Setting { setting: "the length of lambda by length", value: length, expected }.into())
             }
             LengthReading::Given(length) => Ok(vec![lambda(length); tokens.len()]),
             LengthReading::Rollout => Ok(vec![lambda(tokens.iter().sum::<usize>() as f64); tokens.len()]),

@@ -1,5 +1,8 @@
 use super::group::{RolloutAdvantage, RolloutOutcome};
-use crate::{batch::BatchTerms, error::TrainError};
+use crate::{
+    batch::BatchTerms,
+    error::{ObjectiveError, TrainError},
+};
 use pleach_layout::{Era, Layouts};
 use pleach_tree::{GenerationId, Outcome, Status};
 use std::collections::HashMap;
@@ -83,7 +86,7 @@ impl Timelines {
         let mut groups: HashMap<&str, usize> = HashMap::new();
         let of = |timeline: &Timeline| {
             let outcome = recorded.get(timeline.rollout.as_str());
-            let outcome = outcome.ok_or_else(|| TrainError::NoOutcome { rollout: timeline.rollout.clone() })?;
+            let outcome = outcome.ok_or_else(|| ObjectiveError::NoOutcome { rollout: timeline.rollout.clone() })?;
             let next = groups.len();
             let group = *groups.entry(outcome.group.as_str()).or_insert(next);
             let overlong = outcome.status == Status::Overlong;
@@ -99,7 +102,7 @@ impl Timelines {
     pub fn broadcast(&self, terms: &BatchTerms, rollouts: &[RolloutAdvantage]) -> Result<(Vec<f64>, BatchTerms), TrainError> {
         let what = "rollout advantages";
         if rollouts.len() != self.rollouts.len() {
-            return Err(TrainError::SignalLength { what, terms: self.rollouts.len(), found: rollouts.len() });
+            return Err(ObjectiveError::SignalLength { what, terms: self.rollouts.len(), found: rollouts.len() }.into());
         }
         let mut weighted = terms.clone();
         let mut advantages = Vec::with_capacity(terms.len());
@@ -122,7 +125,9 @@ impl Timelines {
         let lengths = self.rollouts.iter().map(|timeline| timeline.ids.len());
         let found: usize = per_token.iter().map(Vec::len).sum();
         if !lengths.clone().eq(per_token.iter().map(Vec::len)) {
-            return Err(TrainError::SignalLength { what: "numbers per optimised token", terms: lengths.sum(), found });
+            return Err(
+                ObjectiveError::SignalLength { what: "numbers per optimised token", terms: lengths.sum(), found }.into()
+            );
         }
         let ids = self.rollouts.iter().flat_map(|timeline| &timeline.ids);
         let known: HashMap<(u32, u32), f64> = ids.copied().zip(per_token.iter().flatten().copied()).collect();
@@ -135,7 +140,9 @@ impl Timelines {
     /// Another number of numbers than terms; an optimised token that is no term of the batch.
     pub fn from_terms(&self, terms: &BatchTerms, per_term: &[f64]) -> Result<Vec<Vec<f64>>, TrainError> {
         if per_term.len() != terms.len() {
-            return Err(TrainError::SignalLength { what: "numbers per term", terms: terms.len(), found: per_term.len() });
+            return Err(
+                ObjectiveError::SignalLength { what: "numbers per term", terms: terms.len(), found: per_term.len() }.into()
+            );
         }
         let known: HashMap<(u32, u32), f64> = terms.ids.iter().copied().zip(per_term.iter().copied()).collect();
         let find = |&(generation, offset): &(u32, u32)| {

@@ -1,4 +1,4 @@
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use pleach_layout::Sequence;
 
 /// The share of each rollout in a token-level loss: one mean over all optimised tokens (CompactionRL, arXiv 2607.05378).
@@ -29,7 +29,9 @@ pub fn segment_mean_weights(tokens: &[Vec<usize>]) -> Vec<f64> {
 pub fn pad_sequences(sequences: &mut Vec<Sequence>, mini_batch: usize) -> Result<usize, TrainError> {
     if mini_batch == 0 {
         let expected = "at least 1";
-        return Err(TrainError::Setting { setting: "the mini-batch that sequences are padded to", value: 0.0, expected });
+        return Err(
+            ObjectiveError::Setting { setting: "the mini-batch that sequences are padded to", value: 0.0, expected }.into()
+        );
     }
     let padded = sequences.len().next_multiple_of(mini_batch);
     let added = padded - sequences.len();

@@ -26,13 +26,16 @@ pub use sdcc::{
 };
 pub use value::{ValueHead, ValueHeadConfig, ValueOutput};
 
-use crate::{error::TrainError, evaluation::read};
+use crate::{
+    error::{ObjectiveError, TrainError},
+    evaluation::read,
+};
 use burn::tensor::Tensor;
 
 /// Refuses a loss that would make every parameter NaN.
 fn finite(loss: &Tensor<1>, what: &'static str, terms: usize) -> Result<(), TrainError> {
     match read(loss)?.iter().all(|value| value.is_finite()) {
         true => Ok(()),
-        false => Err(TrainError::NotFinite { what, terms }),
+        false => Err(ObjectiveError::NotFinite { what, terms }.into()),
     }
 }

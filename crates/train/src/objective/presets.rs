@@ -72,7 +72,8 @@ impl Preset {
     /// CompactionRL, arXiv 2607.05378: PPO with a critic and groups of one, lambda by length.
     ///
     /// The paper estimates advantages segment by segment and corrects them; here the tree keeps the whole timeline, so the preset
-    /// estimates over it, which is exact where the correction is not. [`Timing::Corrected`] is the paper's.
+    /// estimates over it, which is exact where the correction is not. [`Timing::Corrected`] is the paper's. Which length lambda reads is
+    /// open; here it is the whole rollout's.
     pub fn compaction_rl() -> Self {
         let lambda = LambdaConfig::LengthAdaptive { alpha: 1.5, length: LengthReading::Rollout };
         Self {

@@ -2,7 +2,11 @@ use super::{
     head::{flat, nothing},
     reduction::Reduction,
 };
-use crate::{batch::BatchTerms, error::TrainError, precision::Precision};
+use crate::{
+    batch::BatchTerms,
+    error::{ObjectiveError, TrainError},
+    precision::Precision,
+};
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -105,7 +109,7 @@ impl ValueHead {
         let returns = super::policy_gradient::checked(returns, terms, "return")?;
         if let Some(clip) = self.clip.filter(|clip| !(clip.is_finite() && *clip > 0.0)) {
             let expected = "a positive finite number, or none";
-            return Err(TrainError::Setting { setting: "the clip of values", value: clip, expected });
+            return Err(ObjectiveError::Setting { setting: "the clip of values", value: clip, expected }.into());
         }
         let values_n = self.values(hidden_btc.clone(), terms)?;
         if terms.is_empty() {

@@ -1,7 +1,7 @@
 //! Divergences of distributions that are given as log-probabilities of buckets.
 //!
 //! Everywhere `p` is the teacher and `q` the student. A bucket of probability 0 on the side that is averaged over counts nothing.
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::{config::Config, tensor::Tensor};
 
 /// Which divergence of the student q from the teacher p.
@@ -19,11 +19,12 @@ pub enum DivergenceKind {
 impl DivergenceKind {
     pub(super) fn check(self) -> Result<(), TrainError> {
         match self {
-            Self::JensenShannon(beta) if !(beta > 0.0 && beta < 1.0) => Err(TrainError::Setting {
+            Self::JensenShannon(beta) if !(beta > 0.0 && beta < 1.0) => Err(ObjectiveError::Setting {
                 setting: "the mixing weight of the Jensen-Shannon divergence",
                 value: beta,
                 expected: "a number between 0 and 1, ends excluded: at the ends use forward or reverse KL",
-            }),
+            }
+            .into()),
             _ => Ok(()),
         }
     }

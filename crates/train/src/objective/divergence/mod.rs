@@ -13,7 +13,10 @@ use super::{
     nll::DEFAULT_CHUNK,
     reduction::Reduction,
 };
-use crate::{error::TrainError, model::CausalModel};
+use crate::{
+    error::{ObjectiveError, TrainError},
+    model::CausalModel,
+};
 use burn::{
     config::Config,
     tensor::{Int, Tensor, TensorData},
@@ -161,11 +164,12 @@ impl Divergence {
         }
         let temperature = self.config.temperature;
         if !(temperature.is_finite() && temperature > 0.0) {
-            return Err(TrainError::Setting {
+            return Err(ObjectiveError::Setting {
                 setting: "the temperature of a divergence",
                 value: temperature,
                 expected: "a positive finite number",
-            });
+            }
+            .into());
         }
         self.config.kind.check()?;
         self.config.support.check()

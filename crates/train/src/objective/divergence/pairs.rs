@@ -1,4 +1,7 @@
-use crate::{batch::BatchTerms, error::TrainError};
+use crate::{
+    batch::BatchTerms,
+    error::{ObjectiveError, TrainError},
+};
 use std::collections::HashMap;
 
 /// A loss term under two conditionings: the student's branch and the teacher's.
@@ -40,14 +43,14 @@ impl Pairs {
         let place = |terms: &BatchTerms| -> HashMap<(u32, u32), usize> { terms.ids.iter().copied().zip(0..).collect() };
         let (students, teachers) = (place(student), place(teacher));
         let find = |places: &HashMap<(u32, u32), usize>, (generation, offset), side| {
-            places.get(&(generation, offset)).copied().ok_or(TrainError::Unpaired { generation, offset, side })
+            places.get(&(generation, offset)).copied().ok_or(ObjectiveError::Unpaired { generation, offset, side })
         };
         let mut pairs = Self::default();
         for Alignment { student: own, teacher: other } in aligned {
             let (at, by) = (find(&students, own, "student")?, find(&teachers, other, "teacher")?);
             let (expected, found) = (student.targets[at], teacher.targets[by]);
             if expected != found {
-                return Err(TrainError::Misaligned { generation: own.0, offset: own.1, expected, found });
+                return Err(ObjectiveError::Misaligned { generation: own.0, offset: own.1, expected, found }.into());
             }
             pairs.students.push(student.sources[at]);
             pairs.teachers.push(teacher.sources[by]);

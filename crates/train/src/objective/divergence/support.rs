@@ -1,6 +1,6 @@
 //! Which buckets a divergence looks at.
 use super::super::logits::log_softmax;
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::{
     config::Config,
     tensor::{IndexingUpdateOp, Tensor},
@@ -20,11 +20,12 @@ pub enum Support {
 impl Support {
     pub(super) fn check(self) -> Result<(), TrainError> {
         match self {
-            Self::TopK(0) => Err(TrainError::Setting {
+            Self::TopK(0) => Err(ObjectiveError::Setting {
                 setting: "the number of likeliest tokens of a divergence",
                 value: 0.0,
                 expected: "at least 1, or the whole vocabulary",
-            }),
+            }
+            .into()),
             _ => Ok(()),
         }
     }

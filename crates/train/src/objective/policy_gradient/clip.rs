@@ -1,4 +1,4 @@
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::{config::Config, tensor::Tensor};
 
 /// Where the ratio of a policy gradient is clipped.
@@ -21,7 +21,7 @@ impl ClipConfig {
     }
 
     pub(super) fn check(&self) -> Result<(), TrainError> {
-        let refuse = |setting, value, expected| Err(TrainError::Setting { setting, value, expected });
+        let refuse = |setting, value, expected| Err(ObjectiveError::Setting { setting, value, expected }.into());
         match *self {
             Self { low, .. } if !(0.0..=1.0).contains(&low) => refuse("the lower clip", low, "a number from 0 to 1"),
             Self { high, .. } if !(high >= 0.0 && high.is_finite()) => {

@@ -1,5 +1,8 @@
 use super::PolicyGradientConfig;
-use crate::{batch::BatchTerms, error::TrainError};
+use crate::{
+    batch::BatchTerms,
+    error::{ObjectiveError, TrainError},
+};
 
 /// What a policy gradient needs to know of each loss term, in the order of [`BatchTerms`].
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -31,20 +34,22 @@ impl PolicySignal {
     }
 
     pub(super) fn plan(&self, terms: &BatchTerms, config: &PolicyGradientConfig) -> Result<Plan, TrainError> {
-        let given = |values: &Option<Vec<f64>>, wanted: bool, what: &'static str, setting: &'static str| match (values, wanted)
-        {
-            (Some(values), true) => Ok(Some(checked(values, terms, what)?)),
-            (None, false) => Ok(None),
-            _ => Err(TrainError::Signal { what, setting }),
+        let given = |values: &Option<Vec<f64>>, wanted, what, setting| -> Result<_, TrainError> {
+            match (values, wanted) {
+                (Some(values), true) => Ok(Some(checked(values, terms, what)?)),
+                (None, false) => Ok(None),
+                _ => Err(ObjectiveError::Signal { what, setting }.into()),
+            }
         };
         let reference_kl = config.reference_kl;
         if !(reference_kl.is_finite() && reference_kl >= 0.0) {
             let expected = "a finite number, 0 or above";
-            return Err(TrainError::Setting {
+            return Err(ObjectiveError::Setting {
                 setting: "the weight of the KL to the reference",
                 value: reference_kl,
                 expected,
-            });
+            }
+            .into());
         }
         let recorded = checked(&self.recorded, terms, "recorded log-probability")?;
         let trainer = given(&self.trainer, config.truncation.is_some(), "trainer log-probability", "truncation")?;
@@ -58,7 +63,12 @@ impl PolicySignal {
             }
             (_, Some(limit)) => {
                 let expected = "a positive finite number";
-                return Err(TrainError::Setting { setting: "the truncation of importance weights", value: limit, expected });
+                return Err(ObjectiveError::Setting {
+                    setting: "the truncation of importance weights",
+                    value: limit,
+                    expected,
+                }
+                .into());
             }
             (_, None) => {
                 let ones = vec![1.0; recorded.len()];
@@ -73,13 +83,13 @@ impl PolicySignal {
 /// One finite number a term; 0 where the term's weight is.
 pub(in crate::objective) fn checked(values: &[f64], terms: &BatchTerms, what: &'static str) -> Result<Vec<f64>, TrainError> {
     if values.len() != terms.len() {
-        return Err(TrainError::SignalLength { what, terms: terms.len(), found: values.len() });
+        return Err(ObjectiveError::SignalLength { what, terms: terms.len(), found: values.len() }.into());
     }
     let of_term =
         |((&value, &weight), &(generation, offset)): ((&f64, &f64), &(u32, u32))| match (weight == 0.0, value.is_finite()) {
             (true, _) => Ok(0.0),
             (false, true) => Ok(value),
-            (false, false) => Err(TrainError::SignalValue { what, generation, offset, value }),
+            (false, false) => Err(ObjectiveError::SignalValue { what, generation, offset, value }.into()),
         };
     values.iter().zip(&terms.weights).zip(&terms.ids).map(of_term).collect()
 }

@@ -1,4 +1,7 @@
-use crate::{error::TrainError, objective::divergence::Alignment};
+use crate::{
+    error::{ObjectiveError, TrainError},
+    objective::divergence::Alignment,
+};
 use pleach_tree::{
     Append, BranchTree, ContextId, Extra, Generation, GenerationId, LossRun, Origin, Outcome, Record, Role, Segment, SegmentId,
 };
@@ -56,10 +59,12 @@ pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTempl
         let generation = tree.generation(query.generation);
         let sampled = tree.view(query.generation).map_or(0, |view| view.output().count());
         let (Some(generation), true) = (generation, query.start <= query.end && query.end as usize <= sampled) else {
-            return Err(TrainError::Query { generation: query.generation.0, start: query.start, end: query.end, sampled });
+            return Err(
+                ObjectiveError::Query { generation: query.generation.0, start: query.start, end: query.end, sampled }.into()
+            );
         };
         if !outcomes.contains_key(generation.rollout.as_str()) {
-            return Err(TrainError::NoOutcome { rollout: generation.rollout.clone() });
+            return Err(ObjectiveError::NoOutcome { rollout: generation.rollout.clone() }.into());
         }
         by_generation.entry(query.generation).or_default().push(*query);
     }

@@ -9,7 +9,11 @@ use super::{
     policy_gradient::{PolicyGradientConfig, PolicyGradientOutput, PolicySignal},
     reduction::Reduction,
 };
-use crate::{batch::Batch, error::TrainError, model::CausalModel};
+use crate::{
+    batch::Batch,
+    error::{ObjectiveError, TrainError},
+    model::CausalModel,
+};
 use burn::{config::Config, tensor::Tensor};
 
 /// Configuration of [`SdSearch`].
@@ -70,7 +74,12 @@ impl SdSearch {
         let weight = self.config.weight;
         if !(weight.is_finite() && weight >= 0.0) {
             let expected = "a finite number, 0 or above";
-            return Err(TrainError::Setting { setting: "the weight of the divergence at queries", value: weight, expected });
+            return Err(ObjectiveError::Setting {
+                setting: "the weight of the divergence at queries",
+                value: weight,
+                expected,
+            }
+            .into());
         }
         let hidden_btc = hidden_states(model, batch)?;
         let policy = self.config.policy.init().forward_hidden(model, hidden_btc.clone(), batch.terms(), signal)?;

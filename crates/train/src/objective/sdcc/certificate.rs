@@ -17,6 +17,13 @@ pub struct Residual {
     pub total_variation: f64,
 }
 
+impl Residual {
+    /// The largest total variation that the KL allows.
+    pub fn pinsker(&self) -> f64 {
+        pinsker(self.kl)
+    }
+}
+
 /// How much of what was sampled SDCC trains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SdccCoverage {
@@ -118,7 +125,7 @@ fn summary(
         kl_max,
         total_variation_mean: sum(|residual| residual.total_variation) / count,
         total_variation_max: max(|residual| residual.total_variation),
-        pinsker_mean: sum(|residual| pinsker(residual.kl)) / count,
+        pinsker_mean: sum(Residual::pinsker) / count,
         pinsker_max: pinsker(kl_max),
     }
 }

@@ -17,7 +17,10 @@ use super::{
     nll::{DEFAULT_CHUNK, NllConfig, NllOutput},
     reduction::Reduction,
 };
-use crate::{error::TrainError, model::CausalModel};
+use crate::{
+    error::{ObjectiveError, TrainError},
+    model::CausalModel,
+};
 use burn::{config::Config, tensor::Tensor};
 
 /// Configuration of [`Sdcc`].
@@ -76,11 +79,11 @@ impl Sdcc {
         let SdccConfig { lambda, ramp, .. } = self.config;
         if !(lambda.is_finite() && lambda >= 0.0) {
             let expected = "a finite number, 0 or above";
-            return Err(TrainError::Setting { setting: "the weight of the SDCC residual", value: lambda, expected });
+            return Err(ObjectiveError::Setting { setting: "the weight of the SDCC residual", value: lambda, expected }.into());
         }
         if !(0.0..=1.0).contains(&ramp) {
             let expected = "a fraction of the steps, 0 to 1";
-            return Err(TrainError::Setting { setting: "the ramp of the SDCC residual", value: ramp, expected });
+            return Err(ObjectiveError::Setting { setting: "the ramp of the SDCC residual", value: ramp, expected }.into());
         }
         let (step, end) = (step as f64, ramp * steps as f64);
         Ok(if step >= end { lambda } else { lambda * (step / end) })

@@ -1,4 +1,7 @@
-use crate::{error::TrainError, model::CausalModel};
+use crate::{
+    error::{ObjectiveError, TrainError},
+    model::CausalModel,
+};
 use burn::{
     module::{ModuleMapper, ModuleVisitor, Param, ParamId},
     tensor::Tensor,
@@ -55,7 +58,7 @@ impl<M: CausalModel> MovingAverage<M> {
             true => Ok(Self { model: student.valid(), decay }),
             false => {
                 let expected = "a number from 0, which is the student itself, to 1, which never moves";
-                Err(TrainError::Setting { setting: "the decay of the moving average", value: decay, expected })
+                Err(ObjectiveError::Setting { setting: "the decay of the moving average", value: decay, expected }.into())
             }
         }
     }

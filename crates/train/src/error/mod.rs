@@ -1,3 +1,7 @@
+mod objective;
+
+pub use objective::ObjectiveError;
+
 use pleach_kernels::KernelError;
 use pleach_layout::LayoutError;
 use std::path::PathBuf;
@@ -188,108 +192,9 @@ pub enum TrainError {
     /// A layout refused its tree.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// A setting of an objective that means nothing.
-    #[error("{setting} is {value}: use {expected}")]
-    Setting {
-        /// Which one.
-        setting: &'static str,
-        /// The value that was given.
-        value: f64,
-        /// What it can be.
-        expected: &'static str,
-    },
-    /// A term that only one side of a pair has.
-    #[error(
-        "generation {generation}, offset {offset} is no loss term of the {side}'s batch: pair terms that both batches have"
-    )]
-    Unpaired {
-        /// Generation of the term.
-        generation: u32,
-        /// Offset of the term.
-        offset: u32,
-        /// `student` or `teacher`.
-        side: &'static str,
-    },
-    /// A pair that predicts two different tokens.
-    #[error(
-        "generation {generation}, offset {offset}: the student predicts token {expected}, its teacher {found}: align equal targets"
-    )]
-    Misaligned {
-        /// Generation of the student's term.
-        generation: u32,
-        /// Offset of the student's term.
-        offset: u32,
-        /// The student's target.
-        expected: u32,
-        /// The teacher's target.
-        found: u32,
-    },
-    /// A loss that would make every parameter NaN.
-    #[error(
-        "the {what} of {terms} terms is not finite: a model rules out a token that the other side allows, or its logits are not finite; give such terms weight 0 or lower the learning rate"
-    )]
-    NotFinite {
-        /// Which loss.
-        what: &'static str,
-        /// Number of terms.
-        terms: usize,
-    },
-    /// Numbers that are not one a term.
-    #[error("{found} numbers are given as {what}, {terms} are needed: give one each, in the same order")]
-    SignalLength {
-        /// What they are.
-        what: &'static str,
-        /// How many are needed.
-        terms: usize,
-        /// How many were given.
-        found: usize,
-    },
-    /// A number of a term that cannot be computed with.
-    #[error("generation {generation}, offset {offset}: {what} {value} is not finite: record it, or give the term weight 0")]
-    SignalValue {
-        /// What it is.
-        what: &'static str,
-        /// Generation of the term.
-        generation: u32,
-        /// Offset of the term.
-        offset: u32,
-        /// The value that was given.
-        value: f64,
-    },
-    /// Numbers without the setting that uses them, or the other way round.
-    #[error("a {what} per term and the setting `{setting}` go together: give both or neither")]
-    Signal {
-        /// What the numbers are.
-        what: &'static str,
-        /// The setting that uses them.
-        setting: &'static str,
-    },
-    /// A reward that nothing can be compared with.
-    #[error("rollout {rollout} has reward {reward}: give a finite reward, or leave the rollout out of its group")]
-    Reward {
-        /// Index of the rollout.
-        rollout: usize,
-        /// Its reward.
-        reward: f64,
-    },
-    /// A rollout without an outcome record.
-    #[error("rollout `{rollout}` has no outcome: add an outcome record with its group and reward")]
-    NoOutcome {
-        /// Name of the rollout.
-        rollout: String,
-    },
-    /// A query outside what its generation sampled.
-    #[error("generation {generation}: a query at {start}..{end} lies outside its output of {sampled} tokens")]
-    Query {
-        /// The generation.
-        generation: u32,
-        /// First token.
-        start: u32,
-        /// First token behind it.
-        end: u32,
-        /// Tokens of its output.
-        sampled: usize,
-    },
+    /// An objective or an advantage refused what it was given.
+    #[error(transparent)]
+    Objective(#[from] ObjectiveError),
     /// What a model cannot do.
     #[error("{what}")]
     Unsupported {

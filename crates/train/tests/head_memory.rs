@@ -1,0 +1,116 @@
+//! Contract: no objective holds an array of loss terms x vocabulary, forward or backward: its peak stays below one such array.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "a counting allocator is the only way to see the peak")]
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Device, Tensor, TensorData},
+};
+use pleach_train::{
+    Batch, BatchTerms, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, NllConfig, Pairs, PolicyGradientConfig,
+    PolicySignal, Support, TrainError,
+};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+const TERMS: usize = 1024;
+const VOCABULARY: usize = 2048;
+const WIDTH: usize = 8;
+const CHUNK: usize = 16;
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system allocator unchanged; the counters are atomics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller's layout is passed on unchanged.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the pointer came from `alloc` above with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The head alone; hidden states are given.
+#[derive(Module, Debug)]
+struct Head {
+    weight: Param<Tensor<2>>,
+}
+
+impl CausalModel for Head {
+    fn hidden(&self, _batch: &Batch) -> Result<Tensor<3>, TrainError> {
+        Err(TrainError::Unsupported { what: "this model is a head alone: give hidden states".to_owned() })
+    }
+
+    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
+        hidden_nd.matmul(self.weight.val())
+    }
+}
+
+fn noise<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
+    let count = shape.iter().product();
+    let values: Vec<f32> = (0..count).map(|at: usize| (at * 7919 % 1009) as f32 / 504.5 - 1.0).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// Peak bytes above what was live before.
+fn peak(run: impl FnOnce() -> Tensor<1>) -> usize {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let gradients = run().backward();
+    let peak = PEAK.load(Relaxed) - before;
+    drop(gradients);
+    peak
+}
+
+#[test]
+fn every_objective_peaks_below_one_array_of_terms_by_vocabulary() {
+    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap().autodiff();
+    let head = Head { weight: Param::from_tensor(noise([WIDTH, VOCABULARY], &device)) };
+    let hidden = noise([1, TERMS, WIDTH], &device).require_grad();
+    let terms = BatchTerms {
+        sources: (0..TERMS as i64).collect(),
+        targets: (0..TERMS as u32).collect(),
+        weights: vec![1.0; TERMS],
+        ids: (0..TERMS as u32).map(|offset| (0, offset)).collect(),
+    };
+    let pairs = Pairs {
+        students: terms.sources.clone(),
+        teachers: terms.sources.iter().rev().copied().collect(),
+        targets: terms.targets.clone(),
+        weights: terms.weights.clone(),
+        ids: terms.ids.clone(),
+    };
+    let teacher = head.valid();
+    let divergence = |kind, support| {
+        let config = DivergenceConfig::new().with_chunk(CHUNK).with_kind(kind).with_support(support).init();
+        config.forward_hidden((&head, hidden.clone()), (&teacher, hidden.clone()), &pairs).unwrap().loss
+    };
+    let mut peaks =
+        vec![peak(|| NllConfig::new().with_chunk(CHUNK).init().forward_hidden(&head, hidden.clone(), &terms).unwrap().loss)];
+    peaks.push(peak(|| {
+        let signal = PolicySignal::new(vec![1.0; TERMS], vec![-8.0; TERMS]);
+        let config = PolicyGradientConfig::new().with_chunk(CHUNK).init();
+        config.forward_hidden(&head, hidden.clone(), &terms, &signal).unwrap().loss
+    }));
+    for kind in [DivergenceKind::ForwardKl, DivergenceKind::ReverseKl, DivergenceKind::JensenShannon(0.5)] {
+        for support in [Support::Vocabulary, Support::TopK(16), Support::SampledToken] {
+            peaks.push(peak(|| divergence(kind, support)));
+        }
+    }
+    let array = TERMS * VOCABULARY * size_of::<f32>();
+    assert!(peaks.iter().all(|&peak| peak < array), "{peaks:?} against {array}");
+}
