@@ -40,7 +40,7 @@ impl SdSearchConfig {
 
 /// A policy gradient, plus a divergence at search-query tokens from the same model with the group's hindsight in its context.
 ///
-/// The teacher is another branch of the same tree (see [`hindsight`]), so one packed pass gives both sides; its rows are taken without
+/// The teacher is another branch of the same tree (see [`hindsight()`]), so one packed pass gives both sides; its rows are taken without
 /// gradient, and its terms have weight 0, so the policy gradient does not see them.
 #[derive(Debug, Clone)]
 pub struct SdSearch {
