@@ -10,7 +10,7 @@ use burn::{
 use fixtures::{causal, table::noise};
 use pleach_train::{
     Alignment, Batch, CausalModel, Decoder, DecoderConfig, DeviceName, DivergenceConfig, DivergenceKind, Family, Pairs,
-    PolicyGradientConfig, PolicySignal, Precision, Support, collect_gradients, relative_gradient_error,
+    PolicyGradientConfig, PolicySignal, Precision, Support, collect_gradients, log_probabilities, relative_gradient_error,
 };
 
 const ROW: f64 = 1e-5;
@@ -71,12 +71,18 @@ fn every_divergence_is_the_same_on_every_device() {
 
 #[test]
 fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
+    let devices = devices();
+    let model =
+        |device: &Device, precision| Decoder::seeded(DecoderConfig::small(Family::Qwen3, 17, 1), 3, precision, device).unwrap();
+    let sequences = [causal(&[1, 2, 3, 4, 5, 6]), causal(&[7, 2, 3, 4, 5, 6])];
+    let exact = log_probabilities(&model(&devices[0], Precision::F64), &sequences, &mut |_| {}).unwrap();
+    let near = |seed| exact.iter().zip(noise(seed, 10)).map(|(term, noise)| term.logp + 0.5 * noise).collect::<Vec<_>>();
     let run = |device: &Device, precision| {
-        let model = Decoder::seeded(DecoderConfig::small(Family::Qwen3, 17, 1), 3, precision, device).unwrap();
-        let batch = Batch::new(&[&causal(&[1, 2, 3, 4, 5, 6]), &causal(&[7, 2, 3, 4, 5, 6])], device).unwrap();
+        let model = model(device, precision);
+        let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), device).unwrap();
         let terms = batch.terms();
-        let mut signal = PolicySignal::new(noise(5, terms.len()), vec![-3.0; terms.len()]);
-        signal.reference = Some(vec![-2.5; terms.len()]);
+        let mut signal = PolicySignal::new(noise(5, terms.len()), near(6));
+        signal.reference = Some(near(7));
         let hidden = model.hidden(&batch).unwrap();
         let policy = PolicyGradientConfig::new().with_reference_kl(0.1).with_chunk(3).init();
         let policy = policy.forward_hidden(&model, hidden.clone(), terms, &signal).unwrap().loss;
@@ -90,7 +96,6 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
         let values = [numbers(policy), numbers(divergence)].concat();
         (values, collect_gradients(&model, loss.backward()).unwrap())
     };
-    let devices = devices();
     let expected = run(&devices[0], Precision::F64);
     for device in &devices {
         let found = run(device, Precision::F32);
