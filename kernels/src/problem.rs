@@ -35,6 +35,9 @@ impl Problem {
         if heads_kv == 0 || heads_q == 0 || !heads_q.is_multiple_of(heads_kv) {
             return Err(KernelError::Heads { heads_q, heads_kv });
         }
+        if head_dim == 0 {
+            return Err(KernelError::NoFeatures);
+        }
         if !scale.is_finite() {
             return Err(KernelError::Scale { scale });
         }

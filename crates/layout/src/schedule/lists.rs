@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 /// The live tiles of every tile of one side, full and partial apart, as compressed rows.
 ///
 /// A kernel takes the two arrays as they are; `u32` because a device does. List `n` belongs to tile `n % tiles_per_row` of batch
@@ -45,15 +47,17 @@ impl TileLists {
     /// An order that does not depend on which tiles are full keeps sums the same to the bit when only the neighbours in a packed
     /// row change.
     pub fn live(&self, n: usize) -> impl Iterator<Item = (usize, bool)> + '_ {
-        let (mut full, mut partial) = (self.full(n).iter().peekable(), self.partial(n).iter().peekable());
-        std::iter::from_fn(move || {
-            let take_full = match (full.peek(), partial.peek()) {
-                (Some(full), Some(partial)) => full < partial,
-                (full, _) => full.is_some(),
-            };
-            let tile = if take_full { full.next() } else { partial.next() };
-            tile.map(|&tile| (tile as usize, take_full))
-        })
+        merge(self.full(n), self.partial(n))
+    }
+
+    /// What [`TileLists::live`] gives of the tiles in `tiles`, found by bisection.
+    pub fn live_within(&self, n: usize, tiles: Range<usize>) -> impl Iterator<Item = (usize, bool)> + '_ {
+        let within = |list: &'_ [u32]| {
+            let before = |bound: usize| list.partition_point(|&tile| (tile as usize) < bound);
+            before(tiles.start)..before(tiles.end).max(before(tiles.start))
+        };
+        let (full, partial) = (self.full(n), self.partial(n));
+        merge(&full[within(full)], &partial[within(partial)])
     }
 
     fn part(&self, part: usize) -> &[u32] {
@@ -110,4 +114,17 @@ impl TileLists {
             }
         }
     }
+}
+
+/// Two ascending lists as one, each entry with whether it came from the first.
+fn merge<'a>(full: &'a [u32], partial: &'a [u32]) -> impl Iterator<Item = (usize, bool)> + 'a {
+    let (mut full, mut partial) = (full.iter().peekable(), partial.iter().peekable());
+    std::iter::from_fn(move || {
+        let take_full = match (full.peek(), partial.peek()) {
+            (Some(full), Some(partial)) => full < partial,
+            (full, _) => full.is_some(),
+        };
+        let tile = if take_full { full.next() } else { partial.next() };
+        tile.map(|&tile| (tile as usize, take_full))
+    })
 }
