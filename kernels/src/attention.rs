@@ -88,7 +88,8 @@ impl AttentionConfig {
 /// else is packed beside its tree.
 ///
 /// # Shapes
-/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, float32 or float64, rotated already
+/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, rotated already, in a dtype of the execution: float32, float64 on CPU devices,
+///   float16 with float32 sums on devices of CubeCL that have it
 /// - `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`, of the same dtype
 /// - returns `[batch, heads_q, time, head_dim]`
 ///
@@ -103,8 +104,9 @@ pub fn tree_attention(
     config: &AttentionConfig,
 ) -> Result<Tensor<4>, KernelError> {
     let tensors = [&q_bhtd, &k_bgtd, &v_bgtd];
-    let problem = Problem::check(tensors, mask.dims(), &mask.device(), config.scale)?;
-    match config.execution.on(&q_bhtd.device())? {
+    let execution = config.execution.on(&q_bhtd.device())?;
+    let problem = Problem::check(tensors, mask.dims(), &mask.device(), execution, config.scale)?;
+    match execution {
         #[cfg(any(feature = "cpu", feature = "cube"))]
         Execution::Cpu | Execution::Cube => {
             let call = crate::call::Call::plan(problem, q_bhtd.dtype(), mask, config.scale)?;

@@ -194,7 +194,8 @@ impl TreeMask {
         let key = index_t.reshape([1, 1, 1, t]).expand(square);
         let end = self.ends_bt().reshape([b, 1, 1, t]).expand(square);
         let visible = key.lower_equal(row.clone()).bool_and(row.lower(end));
-        let Some(window) = &self.window else {
+        // A window beyond int32 reaches over all positions.
+        let Some(window) = self.window.as_ref().filter(|window| i32::try_from(window.length).is_ok()) else {
             return visible;
         };
         let row = window.positions_bt.clone().reshape([b, 1, t, 1]);

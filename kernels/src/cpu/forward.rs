@@ -1,6 +1,6 @@
 use super::element::{Element, lanes};
 use super::problem::CpuProblem;
-use super::product::{Left, Out, Right, Sizes, WIDTH, load, product, store};
+use super::product::{CONTINUE, Left, Out, Right, Sizes, WIDTH, WRITE, load, product, store};
 use super::rows::{Rows, transpose};
 use super::tile::{KEYS, ROWS, TileShape, hide};
 use pulp::{Simd, WithSimd};
@@ -37,18 +37,19 @@ impl<E: Element> Scratch<E> {
     }
 }
 
-/// Attention of every query tile over its live key tiles; writes the output and the log-sum-exp of the scores per row.
+/// Attention of every query tile over its live key tiles; writes the output and, per row, the log-sum-exp of the scores in base 2.
 ///
 /// Online softmax, arXiv 1805.02867, in the tiling of FlashAttention, arXiv 2205.14135: nothing of size tokens x tokens exists.
 ///
 /// # Shapes
 /// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`
-/// - `o_bhtd`: `[batch, heads_q, time, head_dim]`, contiguous; `lse_bht`: `[batch, heads_q, time]`, contiguous
+/// - `o_bhtd`: `[batch, heads_q, time, head_dim]`, contiguous; `lse_bht`: `[batch, heads_q, time]`, contiguous, in float64
+///   because every weight of the backward pass inherits its rounding
 pub(crate) fn forward<E: Element + std::ops::Mul<Output = E>>(
     problem: &CpuProblem<'_>,
     [q_bhtd, k_bgtd, v_bgtd]: [Rows<'_, E>; 3],
     o_bhtd: &mut [E],
-    lse_bht: &mut [E],
+    lse_bht: &mut [f64],
 ) {
     let (time, head_dim) = (problem.time(), problem.head_dim);
     let arch = pulp::Arch::new();
@@ -77,7 +78,7 @@ struct QueryTile<'a, E> {
     tile: usize,
     scratch: &'a mut Scratch<E>,
     o_rd: &'a mut [E],
-    lse_r: &'a mut [E],
+    lse_r: &'a mut [f64],
 }
 
 impl<E: Element + std::ops::Mul<Output = E>> WithSimd for QueryTile<'_, E> {
@@ -141,7 +142,7 @@ impl<E: Element, H: Fn(Range<usize>, Range<usize>, &mut [E])> KeyTile<E, H> {
             let right = Right { at: scratch.q_dr[rows.start..].as_ptr(), inner: ROWS };
             let out = Out { at: scratch.p_kr[keys.start * ROWS + rows.start..].as_mut_ptr(), row: ROWS };
             // SAFETY: the caller vouches for the keys; panel and scores hold ROWS entries for each feature and key.
-            unsafe { product::<E, S, false>(simd, sizes, left, right, out) };
+            unsafe { product::<E, S, WRITE>(simd, sizes, left, right, out) };
             (self.hide)(keys, rows.clone(), &mut scratch.p_kr);
         }
         if !renew(simd, runs.iter(), rows.clone(), scratch) {
@@ -155,7 +156,7 @@ impl<E: Element, H: Fn(Range<usize>, Range<usize>, &mut [E])> KeyTile<E, H> {
             let right = Right { at: self.v.at.wrapping_add(keys.start * self.v.inner), ..self.v };
             let out = Out { at: scratch.o_rd[rows.start * head_dim..].as_mut_ptr(), row: head_dim };
             // SAFETY: as above; the output holds head_dim entries for each of ROWS rows.
-            unsafe { product::<E, S, true>(simd, sizes, left, right, out) };
+            unsafe { product::<E, S, CONTINUE>(simd, sizes, left, right, out) };
         }
     }
 }
@@ -211,7 +212,7 @@ fn rescale<E: Element, S: Simd>(simd: S, row: &mut [E], factor: E) {
 }
 
 /// Divides by the sums of weights; a row that saw nothing is 0 and its log-sum-exp -inf.
-fn finish<E: Element + std::ops::Mul<Output = E>>(scratch: &Scratch<E>, o_rd: &mut [E], lse_r: &mut [E], head_dim: usize) {
+fn finish<E: Element + std::ops::Mul<Output = E>>(scratch: &Scratch<E>, o_rd: &mut [E], lse_r: &mut [f64], head_dim: usize) {
     for (row, lse) in lse_r.iter_mut().enumerate() {
         let (max, sum) = (scratch.max_r[row].to_f64(), scratch.sum_r[row].to_f64());
         let nothing = sum == 0.0;
@@ -220,6 +221,6 @@ fn finish<E: Element + std::ops::Mul<Output = E>>(scratch: &Scratch<E>, o_rd: &m
         for (out, &x) in out.zip(&scratch.o_rd[row * head_dim..]) {
             *out = x * factor;
         }
-        *lse = if nothing { E::HIDDEN } else { E::of((max + sum.log2()) * std::f64::consts::LN_2) };
+        *lse = if nothing { f64::NEG_INFINITY } else { max + sum.log2() };
     }
 }

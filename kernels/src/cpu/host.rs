@@ -91,7 +91,7 @@ fn typed_forward<B: HostBackend, E: HostElement>(
     let [q, k, v] = inputs.map(|tensor| B::read::<E>(tensor).widened(width));
     let Problem { batch, heads_q, time, .. } = call.problem;
     let mut o = vec![E::default(); batch * heads_q * time * width];
-    let mut lse = vec![E::default(); batch * heads_q * time];
+    let mut lse = vec![0.0; batch * heads_q * time];
     attend(&problem(call, width), [q.rows(), k.rows(), v.rows()], &mut o, &mut lse);
     let device = inputs[0].device();
     let lse = B::float_from_data(TensorData::new(lse, [batch, heads_q, time]), &device);
@@ -108,7 +108,7 @@ fn typed_backward<B: HostBackend, E: HostElement>(
     let [q, k, v, o, d_o] = inputs.map(|tensor| B::read::<E>(tensor).widened(width));
     let Problem { batch, heads_q, heads_kv, time, .. } = call.problem;
     let shape = B::float_reshape(lse.clone(), [batch, heads_q, time, 1].into());
-    let lse_bht = B::read::<E>(&shape);
+    let lse_bht = B::read::<f64>(&shape);
     let saved = Saved { q_bhtd: q.rows(), k_bgtd: k.rows(), v_bgtd: v.rows(), o_bhtd: o.rows(), lse_bht: &lse_bht.data };
     let zeros = |heads: usize| vec![E::default(); batch * heads * time * width];
     let (mut dq, mut dk, mut dv) = (zeros(heads_q), zeros(heads_kv), zeros(heads_kv));

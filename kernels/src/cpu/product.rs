@@ -44,13 +44,25 @@ pub(crate) struct Sizes {
 /// Vectors of a register tile.
 pub(crate) const WIDTH: usize = 2;
 
-/// Writes (`ADD` = false) or adds (`ADD` = true) a product; each entry is one chain of fused multiply-adds in the order of the
-/// summands, whatever its place in a register tile, so that results do not depend on how a product is cut.
+/// How a product meets what `out` holds.
+pub(crate) type Onto = u8;
+
+/// It replaces it.
+pub(crate) const WRITE: Onto = 0;
+
+/// It continues it: each entry stays one chain of multiply-adds, however the summands are cut into products.
+pub(crate) const CONTINUE: Onto = 1;
+
+/// It is summed apart and then added, so that an entry of many products does not inherit the rounding of one long chain.
+pub(crate) const ADD: Onto = 2;
+
+/// Writes, continues or adds a product; each entry is one chain of fused multiply-adds in the order of the summands, whatever its place
+/// in a register tile, so that results do not depend on how a product is cut into rows and columns.
 ///
 /// # Safety
 /// All entries that `sizes` spans must be valid to read and, of `out`, to write, and `out` must not overlap the operands.
 #[inline(always)]
-pub(crate) unsafe fn product<E: Element, S: Simd, const ADD: bool>(
+pub(crate) unsafe fn product<E: Element, S: Simd, const ONTO: Onto>(
     simd: S,
     sizes: Sizes,
     left: Left<E>,
@@ -66,9 +78,9 @@ pub(crate) unsafe fn product<E: Element, S: Simd, const ADD: bool>(
         // SAFETY: what this function asks of its caller, for the columns that are left.
         unsafe {
             if sizes.columns >= width {
-                columns::<E, S, WIDTH, ADD>(simd, sizes, left, right, out);
+                columns::<E, S, WIDTH, ONTO>(simd, sizes, left, right, out);
             } else {
-                columns::<E, S, 1, ADD>(simd, sizes, left, right, out);
+                columns::<E, S, 1, ONTO>(simd, sizes, left, right, out);
             }
         }
         column += if sizes.columns >= width { width } else { lanes::<E, S>() };
@@ -80,7 +92,7 @@ pub(crate) unsafe fn product<E: Element, S: Simd, const ADD: bool>(
 /// # Safety
 /// As for [`product`], with `W` vectors of columns.
 #[inline(always)]
-unsafe fn columns<E: Element, S: Simd, const W: usize, const ADD: bool>(
+unsafe fn columns<E: Element, S: Simd, const W: usize, const ONTO: Onto>(
     simd: S,
     sizes: Sizes,
     left: Left<E>,
@@ -94,13 +106,13 @@ unsafe fn columns<E: Element, S: Simd, const W: usize, const ADD: bool>(
         unsafe {
             let (left, out) = (left.at_row(row), out.at_row(row));
             if S::REGISTER_COUNT >= 32 && rows >= 8 {
-                register_tile::<E, S, 8, W, ADD>(simd, sizes.inner, left, right, out);
+                register_tile::<E, S, 8, W, ONTO>(simd, sizes.inner, left, right, out);
                 row += 8;
             } else if rows >= 4 {
-                register_tile::<E, S, 4, W, ADD>(simd, sizes.inner, left, right, out);
+                register_tile::<E, S, 4, W, ONTO>(simd, sizes.inner, left, right, out);
                 row += 4;
             } else {
-                register_tile::<E, S, 1, W, ADD>(simd, sizes.inner, left, right, out);
+                register_tile::<E, S, 1, W, ONTO>(simd, sizes.inner, left, right, out);
                 row += 1;
             }
         }
@@ -112,7 +124,7 @@ unsafe fn columns<E: Element, S: Simd, const W: usize, const ADD: bool>(
 /// # Safety
 /// As for [`product`], with `H` rows and `W` vectors of columns.
 #[inline(always)]
-unsafe fn register_tile<E: Element, S: Simd, const H: usize, const W: usize, const ADD: bool>(
+unsafe fn register_tile<E: Element, S: Simd, const H: usize, const W: usize, const ONTO: Onto>(
     simd: S,
     inner: usize,
     left: Left<E>,
@@ -123,7 +135,7 @@ unsafe fn register_tile<E: Element, S: Simd, const H: usize, const W: usize, con
     let mut sums = [[zero; W]; H];
     // SAFETY: the caller vouches for H x inner entries of `left`, inner x W vectors of `right`, H x W vectors of `out`.
     unsafe {
-        if ADD {
+        if ONTO == CONTINUE {
             for (h, sums) in sums.iter_mut().enumerate() {
                 for (w, sum) in sums.iter_mut().enumerate() {
                     *sum = load::<E, S>(out.at.add(h * out.row + w * lanes::<E, S>()));
@@ -147,7 +159,9 @@ unsafe fn register_tile<E: Element, S: Simd, const H: usize, const W: usize, con
         }
         for (h, sums) in sums.iter().enumerate() {
             for (w, &sum) in sums.iter().enumerate() {
-                store::<E, S>(out.at.add(h * out.row + w * lanes::<E, S>()), sum);
+                let at = out.at.add(h * out.row + w * lanes::<E, S>());
+                let sum = if ONTO == ADD { E::add(simd, load::<E, S>(at), sum) } else { sum };
+                store::<E, S>(at, sum);
             }
         }
     }
@@ -230,7 +244,7 @@ mod tests {
         strides: [usize; 2],
         right: &'a [f64],
         out: &'a mut [f64],
-        add: bool,
+        onto: Onto,
     }
 
     impl WithSimd for Product<'_> {
@@ -238,15 +252,16 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            let Self { sizes, left, strides: [row, inner], right, out, add } = self;
+            let Self { sizes, left, strides: [row, inner], right, out, onto } = self;
             let left = Left { at: left.as_ptr(), row, inner };
             let right = Right { at: right.as_ptr(), inner: sizes.columns };
             let out = Out { at: out.as_mut_ptr(), row: sizes.columns };
             // SAFETY: the test's buffers hold all that the sizes span.
             unsafe {
-                match add {
-                    true => product::<f64, S, true>(simd, sizes, left, right, out),
-                    false => product::<f64, S, false>(simd, sizes, left, right, out),
+                match onto {
+                    WRITE => product::<f64, S, WRITE>(simd, sizes, left, right, out),
+                    CONTINUE => product::<f64, S, CONTINUE>(simd, sizes, left, right, out),
+                    _ => product::<f64, S, ADD>(simd, sizes, left, right, out),
                 }
             }
         }
@@ -259,15 +274,15 @@ mod tests {
                 for inner in [0, 1, 2, 17, 64] {
                     let left: Vec<f64> = (0..rows * inner).map(|at| ((at * 37 + 11) % 101) as f64 - 50.0).collect();
                     let right: Vec<f64> = (0..inner * columns).map(|at| ((at * 53 + 7) % 89) as f64 - 44.0).collect();
-                    for (strides, add) in [([inner, 1], false), ([1, rows], true)] {
+                    for (strides, onto) in [([inner, 1], WRITE), ([1, rows], CONTINUE), ([inner, 1], ADD)] {
                         let mut out = vec![1.0; rows * columns];
                         let sizes = Sizes { rows, columns, inner };
-                        let op = Product { sizes, left: &left, strides, right: &right, out: &mut out, add };
+                        let op = Product { sizes, left: &left, strides, right: &right, out: &mut out, onto };
                         pulp::Arch::new().dispatch(op);
                         for (at, &found) in out.iter().enumerate() {
                             let [r, c] = [at / columns, at % columns];
                             let entry = |i| left[r * strides[0] + i * strides[1]] * right[i * columns + c];
-                            let expected = f64::from(u8::from(add)) + (0..inner).map(entry).sum::<f64>();
+                            let expected = f64::from(u8::from(onto != WRITE)) + (0..inner).map(entry).sum::<f64>();
                             assert_eq!(found, expected, "{rows} x {columns} x {inner}, entry {r}, {c}");
                         }
                     }

@@ -1,6 +1,6 @@
 use super::{
     kernel::{
-        Blocking, UNITS, tree_attention_forward, tree_attention_key_gradient, tree_attention_query_gradient,
+        Blocking, LANES, UNITS, tree_attention_forward, tree_attention_key_gradient, tree_attention_query_gradient,
         tree_attention_row_terms,
     },
     plan::CubePlan,
@@ -52,7 +52,7 @@ impl Arguments<'_> {
 
     fn heads(&self, handle: &Handle, heads: usize) -> BufferArg {
         let problem = self.0.problem;
-        argument(handle, problem.batch * heads * problem.time * (problem.head_dim / 4))
+        argument(handle, problem.batch * heads * problem.time * (problem.head_dim / LANES))
     }
 
     fn rows(&self, handle: &Handle, terms: usize) -> BufferArg {
@@ -94,7 +94,7 @@ pub(crate) fn forward(client: &Client, prepared: &Prepared, plan: &CubePlan, buf
             arguments.plan(plan),
             arguments.queries(buffers.o),
             arguments.rows(buffers.lse, 1),
-            prepared.query_sizes(),
+            prepared.forward_sizes(),
             scale,
             f32::NEG_INFINITY,
             blocking,

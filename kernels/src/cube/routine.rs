@@ -1,5 +1,4 @@
 use super::kernel::Blocking;
-use crate::mask::TILE;
 
 /// Largest head of any kernel here.
 pub(crate) const MAX_HEAD_DIM: usize = 256;
@@ -18,15 +17,18 @@ pub(crate) enum Routine {
     /// Plain arithmetic of single units, shared memory and barriers: no plane operations, matrix units or atomics, so it runs on
     /// every device, software Vulkan included.
     ///
-    /// What bounds it: per pair and feature, a forward pass takes 2 multiply-adds (4 flops), dq takes 3 (6), dk and dv take 4 (8,
-    /// two of them for scores that were computed before). With `m` owned tokens per unit, a step over four features reads
-    /// `m + 4` vectors of shared memory for `16 m` multiply-adds: 21 per vector at `m = 8`, 8 vectors per 64 at `m = 4`. A
-    /// streaming multiprocessor that issues 128 multiply-adds and one 128-byte shared read a clock needs about 8 multiply-adds
-    /// per vector read when half of a warp shares its addresses, so `m = 8` is bound by arithmetic and `m = 4` is at the edge.
-    /// Global memory is far away from either: a tile of 64 x 64 pairs reads `3 * 64 * head_dim` numbers for `2 * 64 * 64 *
-    /// head_dim` multiply-adds, 43 a number, or 10 a byte in float32. What limits `m` are registers: results take `m *
-    /// head_dim / 16` of them, twice for keys and values together. `m` is therefore the largest that keeps every kernel free of
-    /// spills with room for a second cube beside it, as pinned by the test of the CUDA source.
+    /// What bounds it: a pair takes `2 head_dim` multiply-adds forward (4 flops a feature), `3 head_dim` for dq, `4 head_dim` for dk
+    /// and dv, the scores computed anew included. With `m` owned tokens a unit, four features of scores read `m + 4` vectors of
+    /// shared memory for `16 m` multiply-adds: 10.7 a vector at `m = 8`, 8 at `m = 4`; sums over tokens read `m + 4 n` for
+    /// `16 m n` at `n = head_dim / 64` vectors of results, 10.7 to 16 at `m = 8`. A multiprocessor of 128 lanes issues a warp's
+    /// multiply-add four times a clock and one wavefront of shared memory once; a vector takes one wavefront where a half warp
+    /// shares its address and two where it reads sixteen neighbours. So a vector has to feed about 6 multiply-adds, and arithmetic
+    /// bounds both, barely at `m = 4`. Global memory is far from either: 64 x 64 pairs read `3 x 64 head_dim` numbers for
+    /// `2 x 64 x 64 head_dim` multiply-adds, 43 a number or 21 flops a byte of float32, most of it from the second-level cache.
+    ///
+    /// What bounds `m` are registers: results take `m head_dim / 16` of them, twice as many for keys and values together, scores
+    /// `4 m`, or `8 m` in the gradients. `m` is 8 where no kernel spills on any architecture, and 4 beyond; the test of the CUDA
+    /// source pins it. At most 255 registers and 26 KiB let two cubes of 128 units run on a multiprocessor, 168 let three.
     Unit,
 }
 
@@ -47,12 +49,19 @@ impl Routine {
         Self::Unit
     }
 
-    /// How this routine cuts heads of `head_dim` features, a multiple of [`HEAD_STEP`], with `shared` bytes of shared memory.
-    pub(crate) fn blockings(self, head_dim: usize, window: bool, shared: usize) -> Blockings {
+    /// How this routine cuts tiles of `tile` tokens and heads of `head_dim` features, a multiple of [`HEAD_STEP`], where a cube
+    /// has `shared` bytes of shared memory.
+    pub(crate) fn blockings(self, tile: usize, head_dim: usize, window: bool, shared: usize) -> Blockings {
         let Self::Unit = self;
-        let small = Blockings::unit(head_dim, window, [32, 32], 4);
+        let cut = |owned, micro, stage| {
+            let blocking = Blocking { tile, owned, passing: 64, micro, head_dim, stage, window };
+            Blockings { forward: blocking, query_gradient: blocking, key_gradient: blocking }
+        };
+        // 13 KiB at most: what portable WebGPU grants is 16.
+        let small = cut(32, 4, 4);
         let large = match head_dim {
-            0..=64 => Blockings::unit(head_dim, window, [64, 64], 8),
+            0..=64 => cut(64, 8, 8),
+            65..=128 => Blockings { forward: cut(64, 8, 8).forward, ..cut(32, 4, 8) },
             _ => small,
         };
         if large.shared_bytes() <= shared { large } else { small }
@@ -60,11 +69,6 @@ impl Routine {
 }
 
 impl Blockings {
-    fn unit(head_dim: usize, window: bool, [owned, passing]: [usize; 2], micro: usize) -> Self {
-        let blocking = Blocking { tile: TILE.rows, owned, passing, micro, head_dim, window };
-        Self { forward: blocking, query_gradient: blocking, key_gradient: blocking }
-    }
-
     /// Bytes of shared memory that the largest kernel takes.
     pub(crate) fn shared_bytes(&self) -> usize {
         let kernels = [self.forward, self.query_gradient, self.key_gradient];

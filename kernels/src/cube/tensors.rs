@@ -25,7 +25,11 @@ impl CubeCall {
         let usage = client.properties().type_usage(storage);
         let known = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
         if !known || !usage.contains(TypeUsage::Buffer) || !usage.contains(TypeUsage::Conversion) {
-            return Err(KernelError::Dtype { dtype, device: format!("{device:?}"), advice: "float32" });
+            return Err(KernelError::Dtype {
+                dtype,
+                device: format!("{device:?}"),
+                advice: "float32, or Execution::Reference",
+            });
         }
         let prepared = Prepared::new(problem, storage, plan.layout(), client.properties())?;
         Ok(Self { plan, prepared })

@@ -25,8 +25,10 @@ pub(super) struct QueryPanel<E> {
     pub(super) q_dr: Vec<E>,
     /// The output's gradients as columns, `[head_dim][ROWS]`.
     pub(super) do_dr: Vec<E>,
-    /// Log-sum-exp times log2 e of each row; of a row that sees nothing, what makes every weight 0.
+    /// Log-sum-exp in base 2 of each row; of a row that sees nothing, what makes every weight 0.
     pub(super) lse_r: Vec<E>,
+    /// What is left of it after rounding.
+    pub(super) rest_r: Vec<E>,
     /// Row sums of `do o`.
     pub(super) delta_r: Vec<E>,
 }
@@ -39,6 +41,7 @@ impl<E: Element> Scratch<E> {
             q_dr: zeros(head_dim * ROWS),
             do_dr: zeros(head_dim * ROWS),
             lse_r: zeros(ROWS),
+            rest_r: zeros(ROWS),
             delta_r: zeros(ROWS),
         };
         Self { queries: std::array::from_fn(panel), p_kr: zeros(KEYS * ROWS), ds_kr: zeros(KEYS * ROWS) }
@@ -97,11 +100,16 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
             transpose(q.tokens(batch, head, tokens.clone()), ROWS, E::of(self.problem.scale * log2_e), &mut panel.q_dr);
             transpose(d_o.tokens(batch, head, tokens.clone()), ROWS, E::of(1.0), &mut panel.do_dr);
             panel.lse_r.fill(E::NOTHING);
+            panel.rest_r.fill(E::default());
             panel.delta_r.fill(E::default());
             let first = (batch * self.problem.heads_q + head) * time;
             let of_row = first + tokens.start..first + tokens.end;
-            for (lse, &saved) in panel.lse_r.iter_mut().zip(&self.saved.lse_bht[of_row.clone()]) {
-                *lse = if saved == E::HIDDEN { E::NOTHING } else { E::of(saved.to_f64() * log2_e) };
+            let rows = panel.lse_r.iter_mut().zip(&mut panel.rest_r);
+            for ((lse, rest), &saved) in rows.zip(&self.saved.lse_bht[of_row.clone()]) {
+                if saved != f64::NEG_INFINITY {
+                    *lse = E::of(saved);
+                    *rest = E::of(saved - lse.to_f64());
+                }
             }
             panel.delta_r[..tokens.len()].copy_from_slice(&self.delta_bht[of_row]);
         }

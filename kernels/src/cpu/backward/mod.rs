@@ -28,8 +28,8 @@ pub(crate) struct Saved<'a, E> {
     pub(crate) v_bgtd: Rows<'a, E>,
     /// Output, as the queries.
     pub(crate) o_bhtd: Rows<'a, E>,
-    /// Log-sum-exp, `[batch, heads_q, time]`, contiguous.
-    pub(crate) lse_bht: &'a [E],
+    /// Log-sum-exp in base 2, `[batch, heads_q, time]`, contiguous.
+    pub(crate) lse_bht: &'a [f64],
 }
 
 /// Contiguous gradients, zero at first.

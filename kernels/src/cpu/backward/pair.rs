@@ -1,6 +1,6 @@
 use super::block::QueryPanel;
 use crate::cpu::element::{Element, lanes};
-use crate::cpu::product::{Left, Out, Right, Sizes, WIDTH, load, product, store};
+use crate::cpu::product::{ADD, CONTINUE, Left, Out, Right, Sizes, WIDTH, WRITE, load, product, store};
 use crate::cpu::tile::{GROUP, KEYS, ROWS, TileShape, hide};
 use pleach_layout::IntervalRow;
 use pulp::Simd;
@@ -62,21 +62,22 @@ impl<E: Element> Pair<'_, E> {
                 let right = Right { at: panel[rows.start..].as_ptr(), inner: ROWS };
                 let out = Out { at: scores[start..].as_mut_ptr(), row: ROWS };
                 // SAFETY: the caller vouches for the keys; panels and scores hold ROWS entries for each feature and key.
-                unsafe { product::<E, S, false>(simd, sizes, left, right, out) };
+                unsafe { product::<E, S, WRITE>(simd, sizes, left, right, out) };
             }
             if !self.full {
                 hide(self.mask, self.first, keys.clone(), rows.clone(), p_kr);
             }
             for lane in rows.clone().step_by(lanes::<E, S>()) {
                 let column = |values: &[E]| values[lane..lane + lanes::<E, S>()].as_ptr();
-                let (lse, delta) = (column(&queries.lse_r), column(&queries.delta_r));
+                let (lse, rest, delta) = (column(&queries.lse_r), column(&queries.rest_r), column(&queries.delta_r));
                 let end = (KEYS - 1) * ROWS + lane + lanes::<E, S>();
                 let (p, ds) = (p_kr[lane..end].as_mut_ptr(), ds_kr[lane..end].as_mut_ptr());
                 // SAFETY: the slices above hold a vector for each key below KEYS, and one of each row's figures.
                 unsafe {
-                    let (lse, delta) = (load::<E, S>(lse), load::<E, S>(delta));
+                    let (lse, rest, delta) = (load::<E, S>(lse), load::<E, S>(rest), load::<E, S>(delta));
                     for key in keys.clone() {
-                        let weight = E::exp2(simd, E::sub(simd, load::<E, S>(p.add(key * ROWS)), lse));
+                        let score = E::sub(simd, load::<E, S>(p.add(key * ROWS)), lse);
+                        let weight = E::exp2(simd, E::sub(simd, score, rest));
                         let gradient = E::sub(simd, load::<E, S>(ds.add(key * ROWS)), delta);
                         store::<E, S>(p.add(key * ROWS), weight);
                         store::<E, S>(ds.add(key * ROWS), E::mul(simd, weight, gradient));
@@ -99,7 +100,7 @@ impl<E: Element> Pair<'_, E> {
             let right = Right { at: self.k.at.wrapping_add(keys.start * self.k.inner), ..self.k };
             let out = Out { at: dq_rd[rows.start * self.head_dim..][..count * self.head_dim].as_mut_ptr(), row: self.head_dim };
             // SAFETY: the caller vouches for the keys; the gradients hold `count` rows from the first.
-            unsafe { product::<E, S, true>(simd, sizes, left, right, out) };
+            unsafe { product::<E, S, CONTINUE>(simd, sizes, left, right, out) };
         }
     }
 
@@ -117,7 +118,7 @@ impl<E: Element> Pair<'_, E> {
             let right = Right { at: of_rows.at.wrapping_add(rows.start * of_rows.inner), ..of_rows };
             let out = &mut out_kd[keys.start * self.head_dim..keys.end * self.head_dim];
             // SAFETY: the caller vouches for the rows; the gradients hold the keys of the group.
-            unsafe { product::<E, S, true>(simd, sizes, left, right, Out { at: out.as_mut_ptr(), row: self.head_dim }) };
+            unsafe { product::<E, S, ADD>(simd, sizes, left, right, Out { at: out.as_mut_ptr(), row: self.head_dim }) };
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Blocking {
     pub(crate) micro: usize,
     /// Features of a head, a multiple of [`LANES`].
     pub(crate) head_dim: usize,
+    /// Vectors of a token's head that are staged at a time for scores, at most; it also bounds the heads staged for sums.
+    pub(crate) stage: usize,
     /// Whether a sliding window over positions applies.
     pub(crate) window: bool,
 }
@@ -47,9 +49,9 @@ impl Blocking {
         self.vectors().div_ceil(self.columns())
     }
 
-    /// Vectors of a head that are staged at a time for scores: the largest divisor up to eight.
+    /// Vectors of a head that are staged at a time for scores: the largest divisor up to the bound.
     pub(crate) const fn chunk(&self) -> usize {
-        let mut chunk = 8;
+        let mut chunk = self.stage;
         while !self.vectors().is_multiple_of(chunk) {
             chunk -= 1;
         }
@@ -66,10 +68,10 @@ impl Blocking {
         self.columns() | 1
     }
 
-    /// Passing tokens whose whole heads are staged at a time: as many as fit 8 KiB.
+    /// Passing tokens whose whole heads are staged at a time: as many as fit 64 times the bound.
     pub(crate) const fn batch(&self) -> usize {
         let mut batch = self.passing;
-        while batch > LANES && batch * self.vectors() > 512 {
+        while batch > LANES && batch * self.vectors() > 64 * self.stage {
             batch /= 2;
         }
         batch

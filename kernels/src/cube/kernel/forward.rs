@@ -53,7 +53,7 @@ pub(crate) fn tree_attention_forward<F: Float>(
         for piece in 0..comptime!(blocking.tile / blocking.passing) {
             let first = entry / 2 * blocking.tile + piece * blocking.passing;
             let keys = Span { base: keys_base, first, time };
-            let mut weights = scores::<F>(q, &rows, k, &keys, &mut shared, blocking);
+            let mut weights = scores::<F>(q, &rows, k, &keys, &mut shared, &sizes, blocking);
             #[unroll]
             for n in 0..comptime!(blocking.micro * LANES) {
                 weights[n] = weights[n] * scale;
@@ -63,7 +63,7 @@ pub(crate) fn tree_attention_forward<F: Float>(
             }
             exponentiate(&mut weights, &mut maxima, &mut totals, &mut results, &mut shared, blocking);
             share_weights(&weights, &mut shared, blocking);
-            accumulate::<F>(&mut results, v, &keys, &mut shared, blocking);
+            accumulate::<F>(&mut results, v, &keys, &mut shared, &sizes, blocking);
         }
     }
     finish::<F>(&results, &maxima, &totals, o, lse, &rows, row_at, nothing, &mut shared, blocking);

@@ -51,7 +51,7 @@ pub(crate) fn tree_attention_key_gradient<F: Float>(
             for piece in 0..comptime!(blocking.tile / blocking.passing) {
                 let first = entry / 2 * blocking.tile + piece * blocking.passing;
                 let queries = Span { base: row_at * vectors, first, time };
-                let mut weights = scores::<F>(k, &keys, q, &queries, &mut shared, blocking);
+                let mut weights = scores::<F>(k, &keys, q, &queries, &mut shared, &sizes, blocking);
                 #[unroll]
                 for n in 0..comptime!(blocking.micro * LANES) {
                     weights[n] = weights[n] * scale;
@@ -59,14 +59,14 @@ pub(crate) fn tree_attention_key_gradient<F: Float>(
                 if entry % 2 == 1 {
                     hide(&mut weights, plan, &sizes, batch, keys.first, first, true, blocking);
                 }
-                let mut inner = scores::<F>(v, &keys, d_o, &queries, &mut shared, blocking);
+                let mut inner = scores::<F>(v, &keys, d_o, &queries, &mut shared, &sizes, blocking);
                 differentiate(&mut weights, &mut inner, rows, row_at, &queries, blocking);
                 sync_cube();
                 share_weights(&weights, &mut shared, blocking);
-                accumulate::<F>(&mut of_values, d_o, &queries, &mut shared, blocking);
+                accumulate::<F>(&mut of_values, d_o, &queries, &mut shared, &sizes, blocking);
                 sync_cube();
                 share_weights(&inner, &mut shared, blocking);
-                accumulate::<F>(&mut of_keys, q, &queries, &mut shared, blocking);
+                accumulate::<F>(&mut of_keys, q, &queries, &mut shared, &sizes, blocking);
             }
         }
     }

@@ -31,6 +31,13 @@ pub(crate) struct Sizes {
     pub(crate) positions_at: u32,
     /// Length of the sliding window.
     pub(crate) window: i32,
+    /// [`Blocking::chunk`], and [`Blocking::batch`] in quads of tokens.
+    ///
+    /// Known at compile time, and given at run time all the same: a compiler that sees the bounds unrolls the innermost loops and
+    /// then spills registers.
+    pub(crate) chunk: u32,
+    /// See `chunk`.
+    pub(crate) quads: u32,
 }
 
 /// Replaces the scores of pairs that do not see each other, and of tokens behind the row's end.

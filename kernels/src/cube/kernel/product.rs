@@ -1,5 +1,6 @@
 use super::{
     blocking::{Blocking, LANES},
+    plan::Sizes,
     stage::{Quad, Span, stage_chunk, stage_heads},
 };
 use cubecl::prelude::*;
@@ -14,6 +15,7 @@ pub(crate) fn scores<F: Float>(
     passing: &[Quad<F>],
     passing_span: &Span,
     shared: &mut Shared<[Quad<f32>]>,
+    sizes: &Sizes,
     #[comptime] blocking: Blocking,
 ) -> Array<f32> {
     let mut sums = Array::<f32>::new(comptime!(blocking.micro * LANES));
@@ -26,19 +28,19 @@ pub(crate) fn scores<F: Float>(
         stage_chunk::<F>(owned, shared, owned_span, chunk, false, blocking);
         stage_chunk::<F>(passing, shared, passing_span, chunk, true, blocking);
         sync_cube();
-        add_products(&mut sums, &*shared, blocking);
+        add_products(&mut sums, &*shared, sizes.chunk as usize, blocking);
     }
     sums
 }
 
 #[cube]
-fn add_products(sums: &mut Array<f32>, shared: &Shared<[Quad<f32>]>, #[comptime] blocking: Blocking) {
+fn add_products(sums: &mut Array<f32>, shared: &Shared<[Quad<f32>]>, chunk: usize, #[comptime] blocking: Blocking) {
     let pitch = comptime!(blocking.pitch());
     let columns = comptime!(blocking.columns());
     let rows = comptime!(blocking.rows());
     let owned_at = UNIT_POS_X as usize / columns * pitch;
     let passing_at = comptime!(blocking.owned * pitch) + UNIT_POS_X as usize % columns * pitch;
-    for feature in 0..comptime!(blocking.chunk()) {
+    for feature in 0..chunk {
         let mut passing = Array::<Quad<f32>>::new(comptime!(LANES));
         #[unroll]
         for lane in 0..LANES {
@@ -88,6 +90,7 @@ pub(crate) fn accumulate<F: Float>(
     passing: &[Quad<F>],
     span: &Span,
     shared: &mut Shared<[Quad<f32>]>,
+    sizes: &Sizes,
     #[comptime] blocking: Blocking,
 ) {
     let batch = comptime!(blocking.batch());
@@ -96,12 +99,18 @@ pub(crate) fn accumulate<F: Float>(
         let part_span = Span { base: span.base, first: span.first + part * batch, time: span.time };
         stage_heads::<F>(passing, shared, &part_span, blocking);
         sync_cube();
-        add_weighted(results, &*shared, part * comptime!(batch / LANES), blocking);
+        add_weighted(results, &*shared, part * comptime!(batch / LANES), sizes.quads as usize, blocking);
     }
 }
 
 #[cube]
-fn add_weighted(results: &mut Array<Quad<f32>>, shared: &Shared<[Quad<f32>]>, first: usize, #[comptime] blocking: Blocking) {
+fn add_weighted(
+    results: &mut Array<Quad<f32>>,
+    shared: &Shared<[Quad<f32>]>,
+    first: usize,
+    quads: usize,
+    #[comptime] blocking: Blocking,
+) {
     let columns = comptime!(blocking.columns());
     let outputs = comptime!(blocking.outputs());
     let vectors = comptime!(blocking.vectors());
@@ -109,7 +118,7 @@ fn add_weighted(results: &mut Array<Quad<f32>>, shared: &Shared<[Quad<f32>]>, fi
     let heads_at = comptime!(blocking.heads_at());
     let weights_at = UNIT_POS_X as usize / columns * pitch + first;
     let column = UNIT_POS_X as usize % columns;
-    for quad in 0..comptime!(blocking.batch() / LANES) {
+    for quad in 0..quads {
         let mut weights = Array::<Quad<f32>>::new(comptime!(blocking.micro));
         #[unroll]
         for n in 0..comptime!(blocking.micro) {

@@ -47,7 +47,7 @@ pub(crate) fn tree_attention_query_gradient<F: Float>(
         for piece in 0..comptime!(blocking.tile / blocking.passing) {
             let first = entry / 2 * blocking.tile + piece * blocking.passing;
             let keys = Span { base: keys_base, first, time };
-            let mut weights = scores::<F>(q, &queries, k, &keys, &mut shared, blocking);
+            let mut weights = scores::<F>(q, &queries, k, &keys, &mut shared, &sizes, blocking);
             #[unroll]
             for n in 0..comptime!(blocking.micro * LANES) {
                 weights[n] = weights[n] * scale;
@@ -55,11 +55,11 @@ pub(crate) fn tree_attention_query_gradient<F: Float>(
             if entry % 2 == 1 {
                 hide(&mut weights, plan, &sizes, batch, queries.first, first, false, blocking);
             }
-            let inner = scores::<F>(d_o, &queries, v, &keys, &mut shared, blocking);
+            let inner = scores::<F>(d_o, &queries, v, &keys, &mut shared, &sizes, blocking);
             differentiate(&mut weights, &inner, rows, row_at, &queries, blocking);
             sync_cube();
             share_weights(&weights, &mut shared, blocking);
-            accumulate::<F>(&mut results, k, &keys, &mut shared, blocking);
+            accumulate::<F>(&mut results, k, &keys, &mut shared, &sizes, blocking);
         }
     }
     let mut factors = Array::<f32>::new(comptime!(blocking.micro));
