@@ -15,7 +15,7 @@ impl Runner {
 
     /// Whether it runs on a device where a first call costs seconds of compilation.
     pub(crate) fn compiles(&self) -> bool {
-        self.target.name.starts_with("wgpu")
+        ["wgpu", "cuda"].iter().any(|name| self.target.name.starts_with(name))
     }
 
     pub(crate) fn is_single(&self) -> bool {

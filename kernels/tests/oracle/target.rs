@@ -1,4 +1,8 @@
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+use burn::tensor::DeviceType;
 use burn::tensor::{DType, Device};
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+use std::sync::OnceLock;
 
 /// A device and a dtype that it computes in.
 pub(crate) struct Target {
@@ -34,25 +38,45 @@ pub(crate) fn targets() -> Vec<Target> {
     if let Some(device) = wgpu() {
         add("wgpu", device, &[DType::F32]);
     }
+    if let Some(device) = cuda() {
+        add("cuda", device, &[DType::F32]);
+    }
     targets
 }
 
 /// The wgpu device, or `None` with a note on stderr.
 #[cfg(feature = "wgpu")]
 pub(crate) fn wgpu() -> Option<Device> {
-    static FOUND: std::sync::OnceLock<Option<Device>> = std::sync::OnceLock::new();
-    let first = || Device::enumerate(burn::tensor::DeviceType::Wgpu).into_vec().into_iter().next();
-    let device = FOUND.get_or_init(first).clone();
-    if device.is_none() {
-        let required = std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|value| value == "1");
-        assert!(!required, "PLEACH_REQUIRE_WGPU=1 but no wgpu adapter was found");
-        eprintln!("skipped on wgpu: no adapter on this machine");
-    }
-    device
+    static FOUND: OnceLock<Option<Device>> = OnceLock::new();
+    first(&FOUND, DeviceType::Wgpu, "wgpu", "PLEACH_REQUIRE_WGPU")
 }
 
 #[cfg(not(feature = "wgpu"))]
 pub(crate) fn wgpu() -> Option<Device> {
     eprintln!("skipped on wgpu: feature `wgpu` is not enabled");
     None
+}
+
+/// The first CUDA device, or `None`.
+#[cfg(feature = "cuda")]
+fn cuda() -> Option<Device> {
+    static FOUND: OnceLock<Option<Device>> = OnceLock::new();
+    first(&FOUND, DeviceType::Cuda, "cuda", "PLEACH_REQUIRE_CUDA")
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda() -> Option<Device> {
+    None
+}
+
+/// The first device of a kind, looked for once; a missing one is a failure where the variable asks for it.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn first(found: &OnceLock<Option<Device>>, kind: DeviceType, name: &str, variable: &str) -> Option<Device> {
+    let device = found.get_or_init(|| Device::enumerate(kind).into_vec().into_iter().next()).clone();
+    if device.is_none() {
+        let required = std::env::var_os(variable).is_some_and(|value| value == "1");
+        assert!(!required, "{variable}=1 but no {name} device was found");
+        eprintln!("skipped on {name}: this machine has no such device");
+    }
+    device
 }

@@ -84,7 +84,7 @@ fn measure_pass(
             Way::CausalEqualPairs => (&plain, path, path as u64 * (path as u64 + 1) / 2),
             _ => (&own, tokens, pairs),
         };
-        let flops = pass.flops_per_pair(setup.head_dim) * way_pairs as f64 * setup.heads as f64;
+        let flops = pass.flops(setup.heads, setup.head_dim, way_pairs);
         let state = match skipped(setup, (way, pass), (problem, tokens)) {
             Some(reason) => State::Skipped(reason),
             None => State::start(setup, way, inputs)?,

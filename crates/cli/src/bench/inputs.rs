@@ -56,14 +56,15 @@ pub(super) enum Pass {
 impl Pass {
     pub(super) const ALL: [Self; 2] = [Self::Forward, Self::ForwardBackward];
 
-    /// Flops of the products alone, for one visible pair of one head.
+    /// Flops of the products alone, for so many visible pairs a head.
     ///
     /// Two products forward and five backward, one of which computes the scores again.
-    pub(super) fn flops_per_pair(self, head_dim: usize) -> f64 {
-        match self {
-            Self::Forward => 4.0 * head_dim as f64,
-            Self::ForwardBackward => 14.0 * head_dim as f64,
-        }
+    pub(super) fn flops(self, heads: usize, head_dim: usize, pairs: u64) -> f64 {
+        let products = match self {
+            Self::Forward => 2.0,
+            Self::ForwardBackward => 7.0,
+        };
+        products * 2.0 * (heads * head_dim) as f64 * pairs as f64
     }
 }
 
@@ -167,16 +168,16 @@ pub(super) fn too_large(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> O
     (!fits).then(|| format!("about {} of tokens x tokens arrays, and {room}", output::bytes(needed)))
 }
 
-/// Bytes of a way's arrays of tokens x tokens at their peak, by the factors of the check's own estimate.
+/// Bytes of a way's arrays of tokens x tokens at their peak, by factors that its own measurement of memory finds.
 fn dense_bytes(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> u64 {
     let pairs = (tokens as u64).saturating_mul(tokens as u64);
     let array = pairs.saturating_mul((setup.heads * setup.dtype.bytes()) as u64);
+    let on_flex = setup.device_name == DeviceName::Flex;
     let arrays = match (way, pass) {
-        // Its forward pass on flex goes by tiles; under autodiff burn has plain operations only.
-        (Way::BurnAttention, Pass::Forward) if setup.device_name == DeviceName::Flex => 0,
-        (_, Pass::Forward) => 2,
-        (Way::BurnAttention, Pass::ForwardBackward) => 6,
-        (_, Pass::ForwardBackward) => 5,
+        // burn's forward pass on flex goes by tiles; under autodiff it is plain operations.
+        (Way::BurnAttention, Pass::Forward) if on_flex => 0,
+        (_, Pass::Forward) => 2 - u64::from(on_flex),
+        (_, Pass::ForwardBackward) => 5 - u64::from(on_flex),
     };
     array.saturating_mul(arrays).saturating_add(pairs)
 }

@@ -1,4 +1,5 @@
 //! The most memory of each way, measured in a process of its own so that the clocked one keeps its allocator.
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -52,7 +53,7 @@ impl Peaks {
         };
         let list = |lengths: &[usize]| lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let names: Vec<_> = problems.iter().map(|problem| problem.name()).collect();
-        let mut command = Command::new(std::env::current_exe().context("this program's own file is not known")?);
+        let mut command = Command::new(own_program()?);
         command.args(["bench", "--only-memory", "--device", setup.device_name.name()]);
         command.args(["--dtype", &setup.dtype.to_string(), "--problem", &names.join(",")]);
         command.args(["--heads", &setup.heads.to_string(), "--kv-heads", &setup.kv_heads.to_string()]);
@@ -73,6 +74,14 @@ impl Peaks {
     pub(super) fn get(&self, problem: NamedProblem, tokens: usize, way: Way, pass: Pass) -> Option<u64> {
         let fits = |row: &&Peak| row.problem == problem.name() && (row.tokens, row.way, row.pass) == (tokens, way, pass);
         self.rows.iter().find(fits).map(|row| row.peak_bytes)
+    }
+}
+
+/// The file of this program, which on Linux can be run even where a newer one has taken its place.
+fn own_program() -> Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok("/proc/self/exe".into()),
+        false => std::env::current_exe().context("this program's own file is not known"),
     }
 }
 
