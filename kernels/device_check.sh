@@ -87,7 +87,7 @@ export -f bench
 export programs work
 
 for program in "$programs"/test-*; do
-    step "tests: ${program##*/test-}" 300 "$program" --quiet
+    step "tests: ${program##*/test-}" 380 "$program" --quiet
 done
 if [ -n "$small" ]; then
     sizes=(--problem fold,cleared-results --tokens 256 --heads 2 --repeats 2 --product 256)
