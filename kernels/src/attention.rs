@@ -4,20 +4,61 @@ use crate::{
     problem::Problem,
     reference::masked_attention,
 };
-use burn::tensor::Tensor;
+use burn::{
+    backend::DispatchDevice,
+    tensor::{Device, Tensor},
+};
 
 /// Which implementation computes attention.
 ///
-/// The dense reference is the only one. Others are variants beside it: they mean the same, and a forced choice that the device
-/// cannot run is an error, never a fallback.
+/// All mean the same. A forced choice that the device cannot run is an error, never a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Execution {
-    /// The fastest one that the device runs: the reference.
+    /// The block-sparse kernels of the device, or the reference on a device that has none.
     #[default]
     Auto,
     /// Dense, in plain tensor operations, on any device: the definition of what is right.
     Reference,
+    /// Block-sparse on CPU devices, flex and ndarray, in float32 and float64.
+    Cpu,
+    /// Block-sparse on the devices of CubeCL, in float32 and, where the device has it, float16.
+    Cube,
+}
+
+impl Execution {
+    /// What runs on a device if `self` is asked for: never [`Execution::Auto`].
+    ///
+    /// # Errors
+    /// A forced execution that does not run on the device or was not built in.
+    pub fn on(self, device: &Device) -> Result<Self, KernelError> {
+        let native = Self::native(device);
+        match self {
+            Self::Reference => Ok(Self::Reference),
+            Self::Auto => Ok(native),
+            forced if forced == native => Ok(forced),
+            execution => {
+                let advice = match native {
+                    Self::Cpu => "Execution::Auto or Execution::Cpu",
+                    Self::Cube => "Execution::Auto or Execution::Cube",
+                    _ => "Execution::Auto or Execution::Reference",
+                };
+                Err(KernelError::Execution { execution, device: format!("{device:?}"), advice })
+            }
+        }
+    }
+
+    fn native(device: &Device) -> Self {
+        match device.clone().without_autodiff().as_dispatch() {
+            #[cfg(feature = "flex")]
+            DispatchDevice::Flex(_) => Self::Cpu,
+            #[cfg(feature = "ndarray")]
+            DispatchDevice::NdArray(_) => Self::Cpu,
+            #[cfg(feature = "cube")]
+            DispatchDevice::Cube(_) => Self::Cube,
+            _ => Self::Reference,
+        }
+    }
 }
 
 /// How scores are scaled and which implementation computes them.
@@ -42,13 +83,19 @@ impl AttentionConfig {
 /// `h / (heads_q / heads_kv)`. Formula: scaled dot-product attention, arXiv 1706.03762, under the packed mask of
 /// arXiv 2609.00865; grouped-query attention, arXiv 2305.13245.
 ///
+/// The block-sparse executions keep q, k, v, the output and one number a row for the backward pass, and compute the weights again:
+/// memory O(time x head_dim), forward and backward. Their results do not depend on the number of threads, and a row's not on what
+/// else is packed beside its tree.
+///
 /// # Shapes
-/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, float32 or float64, rotated already
+/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, rotated already, in a dtype of the execution: float32, float64 on CPU devices,
+///   float16 with float32 sums on devices of CubeCL that have it
 /// - `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`, of the same dtype
 /// - returns `[batch, heads_q, time, head_dim]`
 ///
 /// # Errors
-/// Shapes, head counts, dtypes or devices that do not fit each other or the mask; float64 on wgpu.
+/// Shapes, head counts, dtypes or devices that do not fit each other or the mask; float64 on wgpu; a forced execution that the
+/// device does not run.
 pub fn tree_attention(
     q_bhtd: Tensor<4>,
     k_bgtd: Tensor<4>,
@@ -57,11 +104,14 @@ pub fn tree_attention(
     config: &AttentionConfig,
 ) -> Result<Tensor<4>, KernelError> {
     let tensors = [&q_bhtd, &k_bgtd, &v_bgtd];
-    let problem = Problem::check(tensors, mask.dims(), &mask.device(), config.scale)?;
-    match config.execution {
-        Execution::Auto | Execution::Reference => {
-            let masked_b1tt = dense_mask(mask);
-            Ok(masked_attention([q_bhtd, k_bgtd, v_bgtd], masked_b1tt, problem, config.scale))
+    let execution = config.execution.on(&q_bhtd.device())?;
+    let problem = Problem::check(tensors, mask.dims(), &mask.device(), execution, config.scale)?;
+    match execution {
+        #[cfg(any(feature = "cpu", feature = "cube"))]
+        Execution::Cpu | Execution::Cube => {
+            let call = crate::call::Call::plan(problem, q_bhtd.dtype(), mask, config.scale)?;
+            Ok(crate::extension::run([q_bhtd, k_bgtd, v_bgtd], call))
         }
+        _ => Ok(masked_attention([q_bhtd, k_bgtd, v_bgtd], dense_mask(mask), problem, config.scale)),
     }
 }

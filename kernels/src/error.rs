@@ -140,4 +140,38 @@ pub enum KernelError {
         /// The scale that was given.
         scale: f64,
     },
+    /// Heads without features.
+    #[error("heads have 0 features: give q, k and v at least one")]
+    NoFeatures,
+    /// An execution that does not run on the device of the tensors.
+    #[error("execution {execution:?} does not run on {device}: use {advice}")]
+    Execution {
+        /// The execution that was forced.
+        execution: crate::Execution,
+        /// The device of the tensors.
+        device: String,
+        /// What runs there.
+        advice: &'static str,
+    },
+    /// The live tiles of the mask cannot be planned.
+    #[error(transparent)]
+    Schedule(#[from] pleach_layout::LayoutError),
+    /// Heads with more features than any kernel of the device takes.
+    #[error("heads have {head_dim} features, the kernels of this device take up to {largest}: use Execution::Reference")]
+    HeadDim {
+        /// Features of a head.
+        head_dim: usize,
+        /// The most that a kernel takes.
+        largest: usize,
+    },
+    /// A problem beyond a limit of its device.
+    #[error("attention needs {needed} {what}, the device has {limit}: split the batch, or use Execution::Reference")]
+    DeviceLimit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much the problem needs.
+        needed: usize,
+        /// How much the device has.
+        limit: usize,
+    },
 }

@@ -4,8 +4,10 @@
 //! int32 per key: row `i` may attend to key `j` if and only if `j <= i < ends[j]` (and, with a window,
 //! `positions[i] - positions[j] < window`). Nothing of size T x T exists outside the dense reference.
 //!
-//! The dense reference runs on every burn device in float32 and float64 and defines what is right. It is the only execution;
-//! a faster one goes behind the same function, as a variant of [`Execution`], and never imports the reference.
+//! Three executions mean the same ([`Execution`]): the dense *reference*, in plain tensor operations on every burn device, which
+//! defines what is right; *cpu*, block-sparse on all cores for flex and ndarray; *cube*, block-sparse CubeCL kernels for wgpu and
+//! CUDA. The block-sparse ones compute only tiles that hold a visible pair, never import the reference, and have a backward pass
+//! of their own, which computes the weights again from one log-sum-exp a row.
 //!
 //! ```
 //! use burn::tensor::{DType, Device, Tensor};
@@ -25,7 +27,15 @@
 //! # }
 //! ```
 mod attention;
+#[cfg(any(feature = "cpu", feature = "cube"))]
+mod call;
+#[cfg(feature = "cpu")]
+mod cpu;
+#[cfg(feature = "cube")]
+mod cube;
 mod error;
+#[cfg(any(feature = "cpu", feature = "cube"))]
+mod extension;
 mod mask;
 mod problem;
 mod reference;

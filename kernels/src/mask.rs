@@ -1,6 +1,10 @@
 use crate::error::KernelError;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use pleach_layout::{IntervalRow, Schedule, ScheduleStats, TileSize, Window as LayoutWindow};
 use std::sync::{Arc, OnceLock};
+
+/// Sides of the tiles that are planned: both kernels cut the mask the same way, so that one schedule serves either.
+pub(crate) const TILE: TileSize = TileSize { rows: 64, keys: 64 };
 
 /// The visibility of a batch of packed rows, validated once and shared by all layers and heads.
 ///
@@ -13,7 +17,16 @@ pub struct TreeMask {
     ends: Arc<[i32]>,
     ends_bt: Tensor<2, Int>,
     window: Option<Window>,
-    masked_b1tt: Arc<OnceLock<Tensor<4, Bool>>>,
+    plans: Arc<Plans>,
+}
+
+/// What executions derive from a mask, each on first use.
+#[derive(Debug, Default)]
+struct Plans {
+    masked_b1tt: OnceLock<Tensor<4, Bool>>,
+    schedule: OnceLock<Arc<Schedule>>,
+    #[cfg(feature = "cube")]
+    cube: OnceLock<crate::cube::CubePlan>,
 }
 
 /// A sliding window over positions, beside the interval rule.
@@ -60,7 +73,7 @@ impl TreeMask {
             ends_bt: upload(&flat, batch, time, device),
             ends: flat.into(),
             window: None,
-            masked_b1tt: Arc::default(),
+            plans: Arc::default(),
         })
     }
 
@@ -82,7 +95,7 @@ impl TreeMask {
         let positions_bt = upload(&flat, self.batch, self.time, &self.device());
         Ok(Self {
             window: Some(Window { length: window, positions: flat.into(), positions_bt }),
-            masked_b1tt: Arc::default(),
+            plans: Arc::default(),
             ..self.clone()
         })
     }
@@ -112,6 +125,61 @@ impl TreeMask {
         self.window.as_ref().and_then(|window| window.positions.chunks_exact(self.time).nth(row))
     }
 
+    /// The mask row by row, as a schedule is planned from it.
+    pub fn interval_rows(&self) -> Vec<IntervalRow<'_>> {
+        let ends = self.ends.chunks_exact(self.time);
+        let window_of = |row: usize| {
+            let window = self.window.as_ref()?;
+            Some(LayoutWindow { positions: &window.positions[row * self.time..][..self.time], length: window.length })
+        };
+        ends.enumerate().map(|(row, ends)| IntervalRow { ends, window: window_of(row) }).collect()
+    }
+
+    /// The live tiles of the mask, planned on first use and shared by layers, heads and clones.
+    ///
+    /// # Errors
+    /// More live tiles than a `u32` counts.
+    pub fn schedule(&self) -> Result<Arc<Schedule>, KernelError> {
+        let planned = &self.plans.schedule;
+        if let Some(schedule) = planned.get() {
+            return Ok(Arc::clone(schedule));
+        }
+        let schedule = Schedule::plan(&self.interval_rows(), TILE)?;
+        Ok(Arc::clone(planned.get_or_init(|| Arc::new(schedule))))
+    }
+
+    /// Tiles and pairs that the block-sparse executions compute, beside what the mask needs.
+    ///
+    /// # Errors
+    /// As [`TreeMask::schedule`].
+    pub fn schedule_stats(&self) -> Result<ScheduleStats, KernelError> {
+        Ok(self.schedule()?.stats(&self.interval_rows()))
+    }
+
+    /// The schedule on the device of the mask, uploaded on first use.
+    #[cfg(feature = "cube")]
+    pub(crate) fn cube_plan(&self, client: &cubecl::client::Client) -> Result<crate::cube::CubePlan, KernelError> {
+        let uploaded = &self.plans.cube;
+        if let Some(plan) = uploaded.get() {
+            return Ok(plan.clone());
+        }
+        let schedule = self.schedule()?;
+        let plan = crate::cube::CubePlan::upload(&schedule, self.flat_ends(), self.flat_window(), client)?;
+        Ok(uploaded.get_or_init(|| plan).clone())
+    }
+
+    /// The ends of all rows, `[batch, time]`.
+    #[cfg(any(feature = "cpu", feature = "cube"))]
+    pub(crate) fn flat_ends(&self) -> &[i32] {
+        &self.ends
+    }
+
+    /// Positions of all rows, `[batch, time]`, and the length of the window in them.
+    #[cfg(any(feature = "cpu", feature = "cube"))]
+    pub(crate) fn flat_window(&self) -> Option<(&[i32], u32)> {
+        self.window.as_ref().map(|window| (&*window.positions, window.length))
+    }
+
     /// The device that the mask lies on.
     pub fn device(&self) -> Device {
         self.ends_bt.device()
@@ -126,7 +194,8 @@ impl TreeMask {
         let key = index_t.reshape([1, 1, 1, t]).expand(square);
         let end = self.ends_bt().reshape([b, 1, 1, t]).expand(square);
         let visible = key.lower_equal(row.clone()).bool_and(row.lower(end));
-        let Some(window) = &self.window else {
+        // A window beyond int32 reaches over all positions.
+        let Some(window) = self.window.as_ref().filter(|window| i32::try_from(window.length).is_ok()) else {
             return visible;
         };
         let row = window.positions_bt.clone().reshape([b, 1, t, 1]);
@@ -145,7 +214,7 @@ impl TreeMask {
 /// # Shapes
 /// Returns `[batch, 1, time, time]`, true = masked; the second dimension broadcasts over heads.
 pub fn dense_mask(mask: &TreeMask) -> Tensor<4, Bool> {
-    mask.masked_b1tt.get_or_init(|| to_masked(mask.visible_b1tt())).clone()
+    mask.plans.masked_b1tt.get_or_init(|| to_masked(mask.visible_b1tt())).clone()
 }
 
 /// Turns a mask of true = may attend into burn's true = masked.

@@ -1,4 +1,4 @@
-use crate::error::KernelError;
+use crate::{attention::Execution, error::KernelError};
 use burn::tensor::{DType, Device, Tensor};
 
 /// The sizes of one attention call, checked before anything is launched.
@@ -25,6 +25,7 @@ impl Problem {
         [q_bhtd, k_bgtd, v_bgtd]: [&Tensor<4>; 3],
         [batch, time]: [usize; 2],
         mask_device: &Device,
+        execution: Execution,
         scale: f64,
     ) -> Result<Self, KernelError> {
         let [_, heads_q, _, head_dim] = q_bhtd.dims();
@@ -34,6 +35,9 @@ impl Problem {
         same_shape("v", v_bgtd, [batch, heads_kv, time, head_dim])?;
         if heads_kv == 0 || heads_q == 0 || !heads_q.is_multiple_of(heads_kv) {
             return Err(KernelError::Heads { heads_q, heads_kv });
+        }
+        if head_dim == 0 {
+            return Err(KernelError::NoFeatures);
         }
         if !scale.is_finite() {
             return Err(KernelError::Scale { scale });
@@ -48,7 +52,7 @@ impl Problem {
         if device != *mask_device {
             return Err(KernelError::Device { mask: format!("{mask_device:?}"), tensors: format!("{device:?}") });
         }
-        check_dtype(dtype, &device)?;
+        check_dtype(dtype, &device, execution)?;
         Ok(Self { batch, heads_q, heads_kv, time, head_dim })
     }
 }
@@ -61,9 +65,11 @@ fn same_shape(tensor: &'static str, value: &Tensor<4>, expected: [usize; 4]) -> 
     Err(KernelError::Shape { tensor, expected: expected.to_vec(), found: found.to_vec() })
 }
 
-fn check_dtype(dtype: DType, device: &Device) -> Result<(), KernelError> {
+/// What a device computes in; whether it has half precision at all is known when the kernels are prepared.
+fn check_dtype(dtype: DType, device: &Device, execution: Execution) -> Result<(), KernelError> {
     let advice = match dtype {
         DType::F32 => return Ok(()),
+        DType::F16 | DType::BF16 if execution == Execution::Cube => return Ok(()),
         DType::F64 if !is_wgpu(device) => return Ok(()),
         DType::F64 => "float32 (float64 is advertised there and wrong), or a CPU device",
         _ => "float32 or float64",

@@ -1,4 +1,6 @@
-use crate::{error::KernelError, mask::to_masked, problem::Problem, reference::masked_attention, rotary::Rotary};
+use crate::{
+    attention::Execution, error::KernelError, mask::to_masked, problem::Problem, reference::masked_attention, rotary::Rotary,
+};
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 /// The published union mask: every token once, each row with its own view and its own positions.
@@ -136,7 +138,7 @@ pub fn union_attention(
     scale: f64,
 ) -> Result<Tensor<4>, KernelError> {
     let tensors = [&q_bhtd, &k_bgtd, &v_bgtd];
-    let problem = Problem::check(tensors, [1, mask.time], &mask.device, scale)?;
+    let problem = Problem::check(tensors, [1, mask.time], &mask.device, Execution::Reference, scale)?;
     let dtype = q_bhtd.dtype();
     let table = |positions: &Vec<i32>| Rotary::new(&[positions], inverse_frequencies, dtype, &mask.device);
     let mut outputs = Vec::with_capacity(mask.blocks.len());

@@ -1,4 +1,5 @@
 //! `pleach`: inspect, convert, lay out and check recorded agent rollouts.
+mod bench;
 mod check;
 mod convert;
 mod html;
@@ -29,6 +30,7 @@ enum Verb {
     Layout(layout::Layout),
     Mask(mask::Mask),
     Check(check::Check),
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Verb::Layout(verb) => verb.run(),
         Verb::Mask(verb) => verb.run(),
         Verb::Check(verb) => verb.run(),
+        Verb::Bench(verb) => verb.run(),
     };
     match result {
         Ok(code) => code,

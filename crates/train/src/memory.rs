@@ -64,15 +64,15 @@ impl Workload {
 
 /// Bytes that a model part needs at its peak, so that one can refuse before allocating; [`u64::MAX`] is that many or more.
 ///
-/// Counts what the dense reference and burn's graph keep, by factors that were measured on a CPU device; a test holds the total to
-/// within a third of the real peak.
+/// Counts what block-sparse attention and burn's graph keep, by factors that were measured on a CPU device; a test holds the total
+/// to within a third of the real peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEstimate {
     /// The parameters.
     pub parameters: u64,
     /// What layers keep per token.
     pub activations: u64,
-    /// What attention keeps per (row, key) pair: the part that grows with the square of the length.
+    /// What attention keeps for its backward pass beyond its inputs, or the pairs of an attention that is dense.
     pub attention: u64,
     /// Logits of one chunk, and the gradient of the matrix that makes them.
     pub head: u64,
@@ -87,8 +87,7 @@ impl MemoryEstimate {
     pub fn new(config: &DecoderConfig, precision: Precision, workload: Workload, gradients: bool) -> Self {
         let float = size(precision.bytes());
         let tokens = size(workload.rows) * size(workload.time);
-        let pairs = tokens * size(workload.time);
-        let heads = size(config.heads) * pairs * float;
+        let outputs = tokens * size(config.heads) * (size(config.head_dim) + size(1)) * float;
         let (vocabulary, outer, inner) = (size(config.vocab_size), size(config.hidden_size), size(config.intermediate_size));
         let logits = size(workload.terms.min(DEFAULT_CHUNK)) * vocabulary * float;
         let matrix = vocabulary * outer * float;
@@ -99,7 +98,7 @@ impl MemoryEstimate {
             true => Self {
                 parameters,
                 activations: (layers * tokens * (size(6) * outer + size(3) * qkv + inner * size(11) / size(2)) * float).0,
-                attention: ((size(3) * layers + size(2)) * heads + pairs).0,
+                attention: (layers * outputs).0,
                 head: (size(3) * logits + matrix).0,
                 gradients: (host_gradients(config) + matrix).0,
                 held: if workload.batches > 1 { host_gradients(config).0 } else { 0 },
@@ -107,7 +106,7 @@ impl MemoryEstimate {
             false => Self {
                 parameters,
                 activations: (tokens * (size(2) * outer + qkv + size(2) * inner) * float).0,
-                attention: (size(2) * heads + pairs).0,
+                attention: outputs.0,
                 head: (size(2) * logits).0,
                 gradients: 0,
                 held: 0,
@@ -130,9 +129,10 @@ impl MemoryEstimate {
     ///
     /// A view is at most an index per token, and a row of the mask a byte per token; attention is dense, forward only.
     pub fn union(config: &DecoderConfig, precision: Precision, workload: Workload) -> Self {
-        let dense = Self::new(config, precision, workload, false);
-        let views = size(4) * size(workload.time) * size(workload.time);
-        Self { attention: dense.attention.saturating_add(views.0), ..dense }
+        let pairs = size(workload.time) * size(workload.time);
+        let scores = size(2) * size(config.heads) * pairs * size(precision.bytes());
+        let views = size(5) * pairs;
+        Self { attention: (scores + views).0, ..Self::new(config, precision, workload, false) }
     }
 
     /// The same while the gradients of some evaluations are kept: those of the packed layout while segments run, say.

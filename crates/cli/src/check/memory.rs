@@ -68,12 +68,12 @@ impl Demand<'_> {
 }
 
 /// Whether an estimate, which is right to within a third, fits into what is free.
-pub(super) fn fits(needed: u64, available: u64) -> bool {
+pub(crate) fn fits(needed: u64, available: u64) -> bool {
     needed.saturating_add(needed / 3) <= available
 }
 
 /// Bytes of memory that the machine has free.
-pub(super) fn available() -> u64 {
+pub(crate) fn available() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     // What a control group counts as used holds the page cache, which is given up on demand.

@@ -2,7 +2,7 @@
 mod facts;
 mod gaps;
 mod measure;
-mod memory;
+pub(crate) mod memory;
 mod model;
 mod page;
 mod report;

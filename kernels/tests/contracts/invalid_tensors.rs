@@ -1,16 +1,20 @@
-//! Contract: tensors that do not fit each other, the mask or the device are an error before any launch, never a fallback.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-mod oracle;
-
+//! Contract: tensors that do not fit each other, the mask or the device are an error before any launch, whatever the execution,
+//! and never a fallback.
+use crate::oracle::{Target, targets, wgpu};
 use burn::tensor::{DType, Tensor};
-use oracle::{Target, targets, wgpu};
-use pleach_kernels::{AttentionConfig, KernelError, TreeMask, tree_attention};
+use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, tree_attention};
 
 fn attempt(target: &Target, shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> KernelError {
     let mask = TreeMask::new(&[[4, 4, 4, 4]], &target.device).unwrap();
     let [q, k, v] = [0, 1, 2].map(|i| Tensor::<4>::zeros(shapes[i], (&target.device, dtypes[i])));
-    let config = AttentionConfig { scale, ..AttentionConfig::for_head_dim(8) };
-    tree_attention(q, k, v, &mask, &config).unwrap_err()
+    let run = |execution| {
+        let config = AttentionConfig { scale, execution };
+        tree_attention(q.clone(), k.clone(), v.clone(), &mask, &config).unwrap_err()
+    };
+    let found = run(Execution::Auto);
+    let dense = run(Execution::Reference);
+    assert_eq!(format!("{found:?}"), format!("{dense:?}"), "an error of the call, not of what would compute it");
+    found
 }
 
 const Q: [usize; 4] = [1, 4, 4, 8];
@@ -39,25 +43,40 @@ fn query_heads_that_do_not_divide_are_refused() {
         let three = [1, 3, 4, 8];
         let found = attempt(&target, [Q, three, three], dtypes, 1.0);
         assert_eq!(found, KernelError::Heads { heads_q: 4, heads_kv: 3 });
+        let found = attempt(&target, [[1, 1, 4, 8], K, K], dtypes, 1.0);
+        assert_eq!(found, KernelError::Heads { heads_q: 1, heads_kv: 2 });
     }
 }
 
 #[test]
-fn mixed_and_integer_like_dtypes_and_infinite_scales_are_refused() {
+fn heads_without_features_are_refused() {
+    for target in targets().into_iter().filter(|target| !target.name.starts_with("wgpu")) {
+        let found = attempt(&target, [[1, 4, 4, 0], [1, 2, 4, 0], [1, 2, 4, 0]], [target.dtype; 3], 1.0);
+        assert_eq!(found, KernelError::NoFeatures);
+    }
+}
+
+#[test]
+fn mixed_dtypes_and_scales_that_are_no_finite_number_are_refused() {
     for target in targets().into_iter().filter(|target| target.dtype == DType::F64) {
         let mixed = [DType::F64, DType::F32, DType::F64];
         let found = attempt(&target, [Q, K, K], mixed, 1.0);
         assert!(matches!(found, KernelError::MixedDtypes { tensor: "k", .. }), "{found}");
-        let found = attempt(&target, [Q, K, K], [DType::F64; 3], f64::INFINITY);
-        assert!(matches!(found, KernelError::Scale { .. }), "{found}");
+        for scale in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            let found = attempt(&target, [Q, K, K], [DType::F64; 3], scale);
+            assert!(matches!(found, KernelError::Scale { .. }), "{found}");
+        }
     }
 }
 
 #[test]
-fn half_precision_is_refused_by_the_reference() {
+fn half_precision_is_refused_on_cpu_devices() {
+    // A tensor of half precision cannot even be made on ndarray.
     for target in targets().into_iter().filter(|target| target.name.starts_with("flex")) {
-        let found = attempt(&target, [Q, K, K], [DType::F16; 3], 1.0);
-        assert!(matches!(found, KernelError::Dtype { dtype: DType::F16, .. }), "{found}");
+        for dtype in [DType::F16, DType::BF16] {
+            let found = attempt(&target, [Q, K, K], [dtype; 3], 1.0);
+            assert!(matches!(found, KernelError::Dtype { dtype: refused, .. } if refused == dtype), "{found}");
+        }
     }
 }
 

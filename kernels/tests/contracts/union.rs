@@ -1,9 +1,6 @@
 //! Contract: union attention scores row i and key j as if q were rotated to i's index and k to j's index in the view of row i, and sees
 //! exactly the keys of the view.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-mod oracle;
-
-use oracle::{Naive, Random, differentiate, targets, values};
+use crate::oracle::{Naive, Random, assert_close, differentiate, targets, values};
 use pleach_kernels::{KernelError, Rotary, TreeMask, UnionMask, tree_attention, union_attention};
 
 const FREQUENCIES: [f64; 4] = [1.0, 0.3, 0.05, 0.01];
@@ -87,7 +84,7 @@ fn without_evictions_the_union_is_plain_causal_attention_with_its_gradient() {
             let (q, k) = (rotary.rotate(q).unwrap(), rotary.rotate(k).unwrap());
             tree_attention(q, k, v, &tree, &config).unwrap()
         });
-        oracle::assert_close("causal union", &target, &found, &expected);
+        assert_close("causal union", &target, &found, &expected);
     }
 }
 

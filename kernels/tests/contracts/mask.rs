@@ -1,8 +1,5 @@
 //! Contract: the dense mask is the interval rule in burn's polarity, and a mask that cannot be is refused before any launch.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-mod oracle;
-
-use oracle::targets;
+use crate::oracle::targets;
 use pleach_kernels::{KernelError, TreeMask, dense_mask};
 
 fn rows(mask: &TreeMask) -> Vec<String> {

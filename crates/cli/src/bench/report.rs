@@ -1,0 +1,51 @@
+use pleach_layout::NamedProblem;
+use serde::Serialize;
+
+use super::attention::AttentionRow;
+use super::environment::Environment;
+use super::inputs::{Pass, Way};
+use super::memory::{Peak, Peaks};
+use super::schedule::ScheduleRow;
+use super::step::StepRow;
+
+/// Everything that a run measured.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Report {
+    pub(super) environment: Environment,
+    /// Tree attention and other ways.
+    pub(super) rows: Vec<AttentionRow>,
+    pub(super) schedule: Vec<ScheduleRow>,
+    pub(super) step: Vec<StepRow>,
+    /// How memory was measured, or why not.
+    pub(super) memory_method: String,
+    /// Peaks of tree attention at lengths that were not timed.
+    pub(super) memory: Vec<Peak>,
+}
+
+impl Report {
+    /// Puts the peaks of timed ways beside their times.
+    pub(super) fn new(
+        environment: Environment,
+        mut rows: Vec<AttentionRow>,
+        peaks: Peaks,
+        schedule: Vec<ScheduleRow>,
+        step: Vec<StepRow>,
+    ) -> Self {
+        for row in &mut rows {
+            row.peak_bytes = peaks.get(row.problem, row.tokens, row.way, row.pass);
+        }
+        let timed = |peak: &Peak| rows.iter().any(|row| row.tokens == peak.tokens);
+        let memory = peaks.rows.iter().filter(|peak| !timed(peak)).cloned().collect();
+        Self { environment, rows, schedule, step, memory_method: peaks.method, memory }
+    }
+
+    /// The row of another way on the same problem and pass.
+    pub(super) fn beside(&self, row: &AttentionRow, way: Way) -> Option<&AttentionRow> {
+        self.find(row.problem, row.tokens, way, row.pass)
+    }
+
+    /// One row.
+    pub(super) fn find(&self, problem: NamedProblem, tokens: usize, way: Way, pass: Pass) -> Option<&AttentionRow> {
+        self.rows.iter().find(|row| (row.problem, row.tokens, row.way, row.pass) == (problem, tokens, way, pass))
+    }
+}
