@@ -83,7 +83,7 @@ impl Input {
     /// Reads a file and builds its tree as it was recorded, text where the harness recorded text.
     pub(crate) fn read(&self, path: &Path) -> Result<Loaded> {
         let name = path.display().to_string();
-        let (tree, found, usage) = match pleach_harness::detect(path)? {
+        let (tree, found, usage) = match pleach_harness::detect(&pleach_harness::Input::open(path)?)? {
             Harness::Records => {
                 let (tree, report) = BranchTree::open(path, self.options())?;
                 (tree, report.diagnostics, None)

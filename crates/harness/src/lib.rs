@@ -11,10 +11,19 @@
 //! ```
 pub mod claude_code;
 mod detect;
+mod draft;
 mod error;
+mod input;
+mod ledger;
+mod records;
 mod render;
+mod script;
+mod shape;
+mod threads;
+mod wording;
 
-pub use detect::{Conversion, Harness, convert, detect, detect_bytes};
+pub use detect::{Conversion, Harness, convert, convert_from, detect, detect_bytes};
 pub use error::HarnessError;
+pub use input::Input;
 pub use pleach_tree::ReadOptions;
 pub use render::{ChatTemplate, RenderError, Rendered, Renderer};

@@ -1,5 +1,5 @@
 //! Which harness wrote a file is told from its content, whatever its name.
-use pleach_harness::{Harness, HarnessError, ReadOptions, convert, detect, detect_bytes};
+use pleach_harness::{Harness, HarnessError, ReadOptions, convert, detect_bytes};
 
 #[test]
 fn lines_tell_records_from_sessions() {
@@ -31,13 +31,14 @@ fn an_unknown_file_says_what_could_be_given_instead() {
     let Err(error @ HarnessError::UnknownHarness { .. }) = convert(&path, ReadOptions::LENIENT) else {
         panic!("must be unknown")
     };
-    assert!(error.to_string().ends_with("give eviction records, which begin with a header, or a Claude Code session"));
+    assert!(error.to_string().ends_with("or name its format"));
+    assert!(error.to_string().contains("give eviction records, which begin with a header, a Claude Code session"));
 }
 
 #[test]
 fn a_missing_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let Err(error) = detect(folder.path().join("none.jsonl")) else { panic!("must fail") };
+    let Err(error) = convert(folder.path().join("none.jsonl"), ReadOptions::STRICT) else { panic!("must fail") };
     assert!(error.to_string().contains("none.jsonl: cannot be read"));
 }
 
@@ -58,6 +59,6 @@ fn empty_and_compressed_files_are_told_apart_from_unknown_ones() {
     let path = folder.path().join("session.jsonl");
     std::fs::write(&path, "\n \n").unwrap();
     assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Empty { .. })));
-    std::fs::write(&path, b"\x1f\x8b\x08").unwrap();
-    assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Compressed { kind: "gzip", .. })));
+    std::fs::write(&path, b"BZh91AY").unwrap();
+    assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Compressed { kind: "bzip2", .. })));
 }

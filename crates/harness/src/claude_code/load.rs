@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report};
+use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report, Source};
 use rustc_hash::FxHashMap;
 
 use super::entry::{Entry, Flaw};
@@ -129,6 +129,12 @@ impl Session {
     /// The entry of a file with this uuid.
     pub(super) fn find(&self, file: u32, uuid: &str) -> Option<usize> {
         self.files.get(file as usize)?.by_uuid.get(uuid).copied()
+    }
+
+    /// Where a segment of an entry was read, under a key.
+    pub(super) fn source(&self, entry: usize, key: &str) -> Source {
+        let entry = &self.entries[entry];
+        Source { file: entry.file, line: entry.line, key: key.into() }
     }
 
     /// Where an entry was read.

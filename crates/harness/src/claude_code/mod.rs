@@ -38,7 +38,6 @@ mod line;
 mod link;
 mod load;
 mod preserve;
-mod records;
 mod replay;
 mod request;
 mod session;
@@ -47,6 +46,6 @@ mod threads;
 mod turns;
 mod usage;
 
-pub(crate) use session::convert_file;
+pub(crate) use session::FORMAT;
 pub use session::{SessionInput, convert_readers};
 pub use usage::{CallUsage, EraUsage, UsageCheck};

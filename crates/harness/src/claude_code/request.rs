@@ -85,12 +85,12 @@ impl Replay<'_> {
                 segment.extra.insert("is_error".into(), true.into());
             }
             segment.result_of = Some(answer.call.clone());
-            let id = self.records.segment(self.session, entry, &answer.call, segment);
+            let id = self.records.segment(self.session.source(entry, &answer.call), segment);
             self.results.entry(answer.call.clone()).or_default().push(id);
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(self.records.segment(self.session, entry, &key, text(Role::User, origin, part)));
+            line.rest.push(self.records.segment(self.session.source(entry, &key), text(Role::User, origin, part)));
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));
@@ -161,7 +161,7 @@ impl Replay<'_> {
                 if at < last {
                     runs_on(&mut segment);
                 }
-                let id = self.records.segment(self.session, line, key, segment);
+                let id = self.records.segment(self.session.source(line, key), segment);
                 if let Some(compaction) = compaction.filter(|_| quoted) {
                     self.quoted.entry(compaction).or_default().push(id);
                 }
@@ -196,7 +196,7 @@ impl Replay<'_> {
             pointed += usize::from(pointer);
             let mut segment = text(Role::Tool, Origin::Harness, if pointer { pointer_text(call) } else { CLEARED.into() });
             segment.result_of = Some(call.clone());
-            let id = self.records.segment(self.session, entry, &format!("{call}#cleared"), segment);
+            let id = self.records.segment(self.session.source(entry, &format!("{call}#cleared")), segment);
             self.results.entry(call.clone()).or_default().push(id);
             put.push(id);
         }

@@ -1,0 +1,207 @@
+//! Eviction records as they are written, and what every context holds.
+use pleach_tree::{
+    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Place, Record, Replace, Role,
+    Segment, SegmentId, Source,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The records that an adapter writes: it counts the ids of each kind and knows what every context holds.
+///
+/// Contexts are lists of whole segments here; who evicts a part of one gives the rest as segments of its own, or keeps its own lists.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    records: Vec<Record>,
+    segments: u32,
+    contexts: u32,
+    generations: u32,
+    /// Bytes of text, or tokens, of every segment.
+    sizes: Vec<u64>,
+    /// Where among the records every segment stands.
+    places: Vec<u32>,
+    systems: FxHashSet<SegmentId>,
+    pieces: Vec<Piece>,
+}
+
+/// A segment behind what stands before it; contexts with a common start share its pieces.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    before: Option<usize>,
+    segment: SegmentId,
+    /// Bytes of text up to here.
+    bytes: u64,
+    /// Segments up to here.
+    count: u64,
+}
+
+/// A context and what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) id: ContextId,
+    last: Option<usize>,
+}
+
+impl Ledger {
+    /// Writes a segment, whose id and source are filled in here.
+    pub(crate) fn segment(&mut self, source: Source, segment: Segment) -> SegmentId {
+        let id = SegmentId(self.segments);
+        self.segments += 1;
+        self.sizes.push(segment.extent() as u64);
+        self.places.push(u32::try_from(self.records.len()).unwrap_or(u32::MAX));
+        if segment.role == Role::System {
+            self.systems.insert(id);
+        }
+        self.records.push(Record::Segment(Segment { id, source: Some(source), ..segment }));
+        id
+    }
+
+    /// Writes a context that is `from` with segments behind it.
+    pub(crate) fn append(&mut self, from: Option<Held>, segments: Vec<SegmentId>) -> Held {
+        let last = self.extend(from.and_then(|held| held.last), &segments);
+        let id = self.context();
+        self.records.push(Record::Append(Append {
+            context: id,
+            from: from.map(|held| held.id),
+            segments,
+            extra: Extra::new(),
+        }));
+        Held { id, last }
+    }
+
+    /// Writes a context that is `from` in another thread.
+    pub(crate) fn fork(&mut self, from: Held, reason: ForkReason) -> Held {
+        let id = self.context();
+        self.records.push(Record::Fork(Fork { context: id, from: from.id, reason, extra: Extra::new() }));
+        Held { id, ..from }
+    }
+
+    /// Writes an eviction, whose context is filled in here and holds `list`.
+    pub(crate) fn evict(&mut self, evict: Evict, list: &[SegmentId]) -> Held {
+        let id = self.context();
+        self.records.push(Record::Evict(Evict { context: id, ..evict }));
+        Held { id, last: self.extend(None, list) }
+    }
+
+    /// Writes an eviction of whole segments, whose context is filled in here; what it holds follows from the record.
+    ///
+    /// What is not in `from` is taken as not listed; where nothing remains to leave, nothing is written and `from` comes back.
+    pub(crate) fn remove(&mut self, from: Held, mut evict: Evict) -> Held {
+        let list = self.list(Some(from));
+        let there: FxHashSet<SegmentId> = list.iter().copied().collect();
+        let mut gone = FxHashSet::default();
+        evict.evicted.retain(|evicted| there.contains(&evicted.segment) && gone.insert(evicted.segment));
+        if gone.is_empty() {
+            return from;
+        }
+        let list = self.placed(&list, &evict);
+        self.evict(Evict { from: from.id, ..evict }, &list)
+    }
+
+    /// What is left of a list, with the replacement where its place says.
+    fn placed(&self, list: &[SegmentId], evict: &Evict) -> Vec<SegmentId> {
+        let holes: FxHashMap<SegmentId, usize> =
+            evict.evicted.iter().enumerate().map(|(at, hole)| (hole.segment, at)).collect();
+        let (put, place) = evict.replacement.as_ref().map_or((&[][..], Place::InPlace), |put| (&put.segments[..], put.place));
+        let one_each = place == Place::InPlace && put.len() == holes.len();
+        let mut out = Vec::with_capacity(list.len() + put.len());
+        let mut first = None;
+        for &segment in list {
+            match holes.get(&segment) {
+                Some(&at) if one_each => out.push(put[at]),
+                Some(_) => {
+                    first.get_or_insert(out.len());
+                }
+                None => out.push(segment),
+            }
+        }
+        let leading = || out.iter().take_while(|&&id| self.is_system(id)).count();
+        let at = match place {
+            _ if one_each => return out,
+            Place::Head => leading(),
+            Place::AfterKept => out.len(),
+            Place::InPlace | Place::BeforeFirst => first.unwrap_or(out.len()),
+            Place::Index(index) => (index as usize).min(out.len()),
+        };
+        out.splice(at..at, put.iter().copied());
+        out
+    }
+
+    pub(crate) fn is_system(&self, segment: SegmentId) -> bool {
+        self.systems.contains(&segment)
+    }
+
+    /// Writes a context whose whole list is given.
+    pub(crate) fn replace(&mut self, replace: Replace) -> Held {
+        let id = self.context();
+        let last = self.extend(None, &replace.segments);
+        self.records.push(Record::Replace(Replace { context: id, ..replace }));
+        Held { id, last }
+    }
+
+    /// Writes a generation, whose id is filled in here.
+    pub(crate) fn generation(&mut self, generation: Generation) -> GenerationId {
+        let id = GenerationId(self.generations);
+        self.generations += 1;
+        self.records.push(Record::Generation(Generation { id, ..generation }));
+        id
+    }
+
+    /// The segments of a context, in order.
+    pub(crate) fn list(&self, held: Option<Held>) -> Vec<SegmentId> {
+        let mut list = Vec::new();
+        let mut at = held.and_then(|held| held.last);
+        while let Some(piece) = at.map(|at| self.pieces[at]) {
+            list.push(piece.segment);
+            at = piece.before;
+        }
+        list.reverse();
+        list
+    }
+
+    /// Writes how a rollout ended.
+    pub(crate) fn outcome(&mut self, outcome: Outcome) {
+        self.records.push(Record::Outcome(outcome));
+    }
+
+    /// The records, in the order in which they were written.
+    pub(crate) fn into_records(self) -> Vec<Record> {
+        self.records
+    }
+
+    /// A segment as it was written.
+    pub(crate) fn written(&self, segment: SegmentId) -> Option<&Segment> {
+        match self.records.get(*self.places.get(segment.0 as usize)? as usize) {
+            Some(Record::Segment(segment)) => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// Bytes of text, or tokens, of a segment.
+    pub(crate) fn size(&self, segment: SegmentId) -> u64 {
+        self.sizes.get(segment.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Bytes of text and number of segments in a context.
+    pub(crate) fn extent(&self, held: Held) -> (u64, u64) {
+        held.last.map_or((0, 0), |last| (self.pieces[last].bytes, self.pieces[last].count))
+    }
+
+    fn extend(&mut self, mut before: Option<usize>, segments: &[SegmentId]) -> Option<usize> {
+        for &segment in segments {
+            let size = self.size(segment);
+            let (bytes, count) = before.map_or((0, 0), |before| (self.pieces[before].bytes, self.pieces[before].count));
+            self.pieces.push(Piece { before, segment, bytes: bytes + size, count: count + 1 });
+            before = Some(self.pieces.len() - 1);
+        }
+        before
+    }
+
+    /// How many records there are.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn context(&mut self) -> ContextId {
+        self.contexts += 1;
+        ContextId(self.contexts - 1)
+    }
+}
