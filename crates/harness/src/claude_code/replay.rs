@@ -49,7 +49,7 @@ pub(super) struct Replay<'s> {
     pub(super) links: &'s Links,
     pub(super) turns: &'s Turns,
     pub(super) summarisers: Vec<Option<Summariser>>,
-    pub(super) threads: Vec<String>,
+    pub(super) threads: Vec<Arc<str>>,
     pub(super) records: Ledger,
     pub(super) calls: Vec<Call>,
     pub(super) eras: usize,

@@ -124,7 +124,7 @@ impl Replay<'_> {
             self.lines.insert(line, Rc::new(LineSegments { answers: Vec::new(), rest: written }));
         }
         let mut generation = Generation::new(GenerationId(0), held.id, output.clone());
-        generation.thread.clone_from(&self.threads[turn]);
+        generation.thread = self.threads[turn].to_string();
         generation.policy = model.as_deref().map(str::to_owned);
         generation.unrecorded = if reasons { vec!["reasoning".into()] } else { Vec::new() };
         let id = self.records.generation(generation);

@@ -74,7 +74,7 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     let summarisers = summary::find(&mut session, &links, &turns);
     let mut replay = Replay::new(&mut session, &links, &turns, summarisers);
     replay.run();
-    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].clone());
+    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
     let heads: Vec<(usize, usize)> = replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
     let records = std::mem::take(&mut replay.records).into_records();
     report_usage(&mut session, &turns.turns, &heads, &usage);

@@ -1,0 +1,45 @@
+//! Segments as adapters make them: text with a role, an author and the place where it was read.
+use pleach_tree::{Location, Origin, Part, Role, Segment, SegmentId, Source};
+
+use crate::wording;
+
+/// Where something was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Spot {
+    /// Its index in the header's files.
+    pub(crate) file: u32,
+    pub(crate) at: Location,
+}
+
+impl Spot {
+    /// A segment that was read here, under the harness's own key.
+    pub(crate) fn segment(&self, key: impl Into<String>, segment: Segment) -> Segment {
+        Segment { source: Some(Source { file: self.file, line: self.at.line, key: key.into() }), ..segment }
+    }
+}
+
+/// A segment of text.
+pub(crate) fn text(role: Role, origin: Origin, text: impl Into<String>) -> Segment {
+    Segment::new(SegmentId(0), role, origin).with_text(text)
+}
+
+/// A part of what a call said; what is recorded of reasoning is a provider's own words for it.
+pub(crate) fn said(part: Part, text: impl Into<String>) -> Segment {
+    let origin = if part == Part::Reasoning { Origin::ExternalModel } else { Origin::Policy };
+    Segment { part: Some(part), ..self::text(Role::Assistant, origin, text) }
+}
+
+/// A tool call that a call made.
+pub(crate) fn call(id: &str, name: &str, input: &str) -> Segment {
+    Segment { calls: vec![id.to_owned()], ..said(Part::ToolCall, wording::call(id, name, input)) }
+}
+
+/// What a tool answered.
+pub(crate) fn result(call: &str, text: impl Into<String>, is_error: bool) -> Segment {
+    let mut segment = self::text(Role::Tool, Origin::Environment, text);
+    segment.result_of = Some(call.to_owned());
+    if is_error {
+        segment.extra.insert("is_error".into(), true.into());
+    }
+    segment
+}
