@@ -25,16 +25,20 @@ pub(crate) fn compact(raw: &str) -> String {
     out
 }
 
-/// Puts its size for the base64 text of an image or a document.
+/// Puts its size for the base64 text of an image or a document, and for what is encrypted.
 pub(crate) fn leave_out_data(key: &str, value: &mut Value) {
     match value {
-        Value::String(data) if key == "data" && data.len() > 64 => {
+        Value::String(data) if data.len() > 64 && (is_data(key) || data.starts_with("data:")) => {
             *data = format!("[{} bytes of base64 left out]", data.len());
         }
         Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| leave_out_data(key, value)),
         Value::Array(items) => items.iter_mut().for_each(|item| leave_out_data(key, item)),
         _ => {}
     }
+}
+
+fn is_data(key: &str) -> bool {
+    matches!(key, "data" | "encrypted_content" | "thoughtSignature")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use pleach_tree::Part;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::line::{Block, Content};
+use crate::block::{Block, Content, joined, text_of};
 use crate::wording;
 
 /// A part of an assistant message.
@@ -75,46 +75,6 @@ pub(super) fn given(content: Content) -> Given {
         }
     }
     given
-}
-
-/// One text for a list of blocks, a line break between them.
-pub(super) fn joined(content: Content) -> String {
-    match content {
-        Content::Text(text) => text,
-        Content::Absent | Content::Odd => String::new(),
-        Content::Blocks(mut blocks) if blocks.len() == 1 => blocks.pop().map(text_of).unwrap_or_default(),
-        Content::Blocks(blocks) => blocks.into_iter().map(text_of).collect::<Vec<_>>().join("\n"),
-    }
-}
-
-/// The text of a block; of one that has none, such as an image, its JSON without the data.
-fn text_of(block: Block) -> String {
-    if block.kind == "text"
-        && let Some(text) = block.text
-    {
-        return text;
-    }
-    let mut fields = serde_json::Map::new();
-    fields.insert("type".into(), block.kind.into());
-    let named = [("id", block.id), ("name", block.name), ("text", block.text), ("tool_use_id", block.tool_use_id)];
-    for (key, value) in named {
-        if let Some(value) = value {
-            fields.insert(key.into(), value.into());
-        }
-    }
-    match block.content {
-        Content::Absent => {}
-        content => {
-            fields.insert("content".into(), joined(content).into());
-        }
-    }
-    let raw = block.input.into_iter().map(|input| ("input".to_owned(), input)).chain(block.rest);
-    for (key, value) in raw {
-        let mut value = serde_json::from_str(value.get()).unwrap_or_else(|_| Value::from(value.get()));
-        wording::leave_out_data(&key, &mut value);
-        fields.insert(key, value);
-    }
-    Value::Object(fields).to_string()
 }
 
 /// The text of an attachment line: its prompt or content where that is text, else the JSON of the attachment.

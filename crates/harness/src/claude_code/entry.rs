@@ -4,7 +4,8 @@ use std::sync::Arc;
 use pleach_tree::{Origin, Part, Trigger};
 
 use super::content::{self, Answer, Said};
-use super::line::{CompactMetadata, Content, Line, MicrocompactMetadata};
+use super::line::{CompactMetadata, Line, MicrocompactMetadata};
+use crate::block::{self, Content};
 
 /// A line that has a place in the tree of parents.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
     match (line.kind.as_deref(), line.subtype.as_deref()) {
         (Some("assistant"), _) => assistant(line, uuid, flaws),
         (Some("user"), _) => user(line, subagent, flaws),
-        (Some("system"), Some("local_command")) => hanging(content::joined(line.content.unwrap_or_default())),
+        (Some("system"), Some("local_command")) => hanging(block::joined(line.content.unwrap_or_default())),
         (Some("attachment"), _) => line.attachment.map_or(Body::Link, |raw| hanging(content::attachment(&raw))),
         (Some("system"), Some("compact_boundary")) => {
             boundary(line.logical_parent_uuid, line.compact_metadata.unwrap_or_default())
