@@ -1,4 +1,6 @@
 //! Eviction records as they are written, and what every context holds.
+use std::sync::Arc;
+
 use pleach_tree::{
     Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Place, Record, Replace, Role,
     Segment, SegmentId, Source,
@@ -162,6 +164,17 @@ impl Ledger {
         self.records.push(Record::Outcome(outcome));
     }
 
+    /// Names the thread of every generation, in their order.
+    pub(crate) fn name_threads(&mut self, names: &[Arc<str>]) {
+        for record in &mut self.records {
+            if let Record::Generation(generation) = record
+                && let Some(name) = names.get(generation.id.0 as usize)
+            {
+                name.as_ref().clone_into(&mut generation.thread);
+            }
+        }
+    }
+
     /// The records, in the order in which they were written.
     pub(crate) fn into_records(self) -> Vec<Record> {
         self.records
@@ -193,11 +206,6 @@ impl Ledger {
             before = Some(self.pieces.len() - 1);
         }
         before
-    }
-
-    /// How many records there are.
-    pub(crate) fn len(&self) -> usize {
-        self.records.len()
     }
 
     fn context(&mut self) -> ContextId {

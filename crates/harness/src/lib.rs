@@ -16,6 +16,8 @@ mod draft;
 mod error;
 mod input;
 mod ledger;
+mod pi;
+mod prompts;
 mod records;
 mod render;
 mod script;
