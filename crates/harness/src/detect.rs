@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, claude_code, records};
+use crate::{HarnessError, Input, claude_code, records, rl};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -78,6 +78,8 @@ formats! {
     Records => records;
     /// Session files of Claude Code.
     ClaudeCode => claude_code;
+    /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.
+    Rl => rl;
 }
 
 impl Harness {

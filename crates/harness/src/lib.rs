@@ -20,6 +20,7 @@ mod pi;
 mod prompts;
 mod records;
 mod render;
+mod rl;
 mod script;
 mod shape;
 mod threads;

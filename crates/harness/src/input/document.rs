@@ -6,8 +6,41 @@ use serde::de::DeserializeOwned;
 
 use super::Member;
 use crate::HarnessError;
+use crate::shape::Shape;
 
 impl Member {
+    /// Every value of a file, whether it is one document over many lines or has one value a line; `take` gets each with its place.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`]; what is wrong with the text goes into `report`.
+    pub(crate) fn values<T: DeserializeOwned>(
+        &self,
+        options: ReadOptions,
+        report: &mut Report,
+        mut take: impl FnMut(T, &Location, &mut Report),
+    ) -> Result<(), HarnessError> {
+        if self.is_document()? {
+            let (documents, at) = self.document(options, report)?;
+            documents.into_iter().for_each(|value| take(value, &at, report));
+            return Ok(());
+        }
+        let (mut lines, mut values) = (JsonLines::new(self.open()?, self.name.clone(), options), Vec::new());
+        let io = |source| HarnessError::io(&self.name, source);
+        while let Some(at) = lines.next_line(&mut values, report).map_err(io)? {
+            values.drain(..).for_each(|value| take(value, &at, report));
+        }
+        Ok(())
+    }
+
+    /// Whether the first line that holds anything is the start of a value that goes on behind it.
+    fn is_document(&self) -> Result<bool, HarnessError> {
+        let start = self.start(1 << 16)?;
+        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
+        let Some(end) = memchr::memchr(b'\n', start) else { return Ok(false) };
+        let goes_on = !start[end..].trim_ascii().is_empty();
+        Ok(goes_on && Shape::of(&start[..end]).1.is_err_and(|error| error.is_eof()))
+    }
+
     /// The documents of the file, most often one, with the same damage named and mended as in JSON Lines.
     ///
     /// A line break between two tokens of JSON is white space, so the file is read as one line, which it is in errors too.

@@ -102,7 +102,10 @@ impl<U: Units> Prompts<U> {
     fn repeated(&self, draft: &mut Draft, heads: &Heads, call: &Call) -> bool {
         let said = call.output();
         let same = |head: &Head| {
-            head.key == call.key && head.thread == call.thread && head.said() == said && head.units[..head.prompt] == call.prompt
+            head.key == call.key
+                && head.thread == call.thread
+                && head.said() == said
+                && head.units[..head.prompt] == call.prompt
         };
         let repeated = !call.key.is_empty() && heads.all().any(|(_, head)| same(head));
         if repeated {
@@ -177,7 +180,8 @@ impl<U: Units> Prompts<U> {
             return (segments, ids);
         }
         for (mut segment, units) in self.units.segments(run, first) {
-            let source = segment.source.take().unwrap_or_else(|| draft.source(call.spot.file, call.spot.at.line, call.key.clone()));
+            let source =
+                segment.source.take().unwrap_or_else(|| draft.source(call.spot.file, call.spot.at.line, call.key.clone()));
             let id = draft.ledger.segment(source, segment);
             segments.push(id);
             ids.extend((0..units).map(|at| Id { segment: id, at: u32::try_from(at).unwrap_or(u32::MAX) }));
@@ -201,7 +205,8 @@ impl<U: Units> Prompts<U> {
             if nothing && segment.origin == Origin::Policy {
                 (segment.origin, segment.loss) = (Origin::ExternalModel, None);
             }
-            let source = segment.source.take().unwrap_or_else(|| draft.source(call.spot.file, call.spot.at.line, call.key.clone()));
+            let source =
+                segment.source.take().unwrap_or_else(|| draft.source(call.spot.file, call.spot.at.line, call.key.clone()));
             let id = draft.ledger.segment(source, segment);
             output.push(id);
             ids.extend((0..said.units.len()).map(|at| Id { segment: id, at: u32::try_from(at).unwrap_or(u32::MAX) }));

@@ -40,7 +40,9 @@ pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(Pl
         .map(|(rank, (live, head))| (Place { rank, live }, head, head.shared(prompt)))
         .collect();
     let whole = |(_, head, shared): &&(Place, &Head, usize)| *shared == head.units.len() && *shared > 0;
-    if let Some(&(place, head, shared)) = found.iter().filter(whole).max_by_key(|(place, _, shared)| (*shared, place.live.is_some())) {
+    if let Some(&(place, head, shared)) =
+        found.iter().filter(whole).max_by_key(|(place, _, shared)| (*shared, place.live.is_some()))
+    {
         if place.live.is_some() {
             return Some((place, Reading::Extends));
         }
@@ -90,7 +92,8 @@ fn closest<'h>(
 }
 
 fn kept(units: &impl Units, prompt: &[u32], blocks: &[Block]) -> usize {
-    let spoken = |block: &Block| prompt[block.new..block.new + block.len].iter().filter(|&&unit| !units.is_system(unit)).count();
+    let spoken =
+        |block: &Block| prompt[block.new..block.new + block.len].iter().filter(|&&unit| !units.is_system(unit)).count();
     blocks.iter().map(spoken).sum()
 }
 
