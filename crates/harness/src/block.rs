@@ -35,6 +35,20 @@ pub(crate) struct Block {
     pub(crate) rest: Vec<(String, Box<RawValue>)>,
 }
 
+impl Content {
+    /// The text, where it is one text and nothing else.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Blocks(blocks) => match blocks.as_slice() {
+                [block] if block.kind.ends_with("text") => block.text.as_deref(),
+                _ => None,
+            },
+            Self::Absent | Self::Odd => None,
+        }
+    }
+}
+
 /// One text for a list of blocks, a line break between them.
 pub(crate) fn joined(content: Content) -> String {
     match content {

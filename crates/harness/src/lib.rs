@@ -11,6 +11,7 @@
 //! ```
 mod block;
 pub mod claude_code;
+mod codex;
 mod detect;
 mod draft;
 mod error;

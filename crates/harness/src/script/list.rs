@@ -2,10 +2,10 @@
 use pleach_tree::{Evict, Evicted, Extra, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Spot;
 use super::pair;
-use super::play::{Play, State, print};
+use super::play::{Play, State};
 use super::step::{Change, Item, List, Pairs};
+use super::{Spot, content_number};
 use crate::ledger::Held;
 
 /// A list that is to be made, item by item.
@@ -18,7 +18,7 @@ impl Play<'_> {
     pub(super) fn list(&mut self, at: usize, list: List, spot: &Spot, state: &mut State) {
         let before = self.draft.ledger.list(state.held);
         let slots = self.slots(list.items, &before);
-        let mut after = Vec::with_capacity(slots.len());
+        let (mut all, mut after) = (Vec::with_capacity(slots.len()), Vec::with_capacity(slots.len()));
         let mut there = FxHashSet::default();
         for slot in slots {
             let id = match slot {
@@ -29,10 +29,12 @@ impl Play<'_> {
                     written[0]
                 }
             };
+            all.push(id);
             if there.insert(id) {
                 after.push(id);
             }
         }
+        self.lists.insert(at, all);
         if list.pairs == Pairs::Whole {
             let dropped = pair::broken(&self.draft.ledger, &before, &after);
             if !dropped.is_empty() {
@@ -41,6 +43,9 @@ impl Play<'_> {
                     format!("calls and results whose other half the change took ({}) are not sent either", dropped.len());
                 self.draft.warn(&spot.at, "", "pair-broken", message);
             }
+        }
+        if list.change.kind == ReplacementKind::Summary && after.starts_with(&before) && !before.is_empty() {
+            self.draft.warn(&spot.at, "", "nothing-removed", "the compaction removes nothing");
         }
         state.held = Some(self.reach(state.held, &before, after, &list.change));
     }
@@ -60,13 +65,17 @@ impl Play<'_> {
             let known: Vec<SegmentId> = match item {
                 Item::Of(node) => self.written[node].iter().map(|&id| self.form(id, &places)).collect(),
                 Item::Part(node, part) => self.written[node].get(part).map(|&id| self.form(id, &places)).into_iter().collect(),
+                Item::Listed(node, range) => {
+                    let list = self.lists.get(&node).and_then(|list| list.get(range)).unwrap_or_default();
+                    list.iter().map(|&id| self.form(id, &places)).collect()
+                }
                 Item::New(segments) => {
                     slots.extend(segments.into_iter().rev().map(Slot::New));
                     continue;
                 }
                 Item::Told(segments) => {
                     for segment in segments.into_iter().rev() {
-                        let same = by_print.get(&print(&segment)).and_then(|places| {
+                        let same = by_print.get(&content_number(std::slice::from_ref(&segment))).and_then(|places| {
                             let end = places.partition_point(|&place| place < bound);
                             let same = |&&place: &&usize| self.says(before[place], &segment);
                             places[..end].iter().rev().find(same).copied()

@@ -9,7 +9,7 @@ mod part;
 mod play;
 mod step;
 
-pub(crate) use part::{Spot, call, result, said, text};
+pub(crate) use part::{Spot, call, content_number, result, said, text};
 pub(crate) use step::{Author, Call, Change, Item, List, Node, Pairs, Step, Swap};
 
 use std::collections::BTreeMap;

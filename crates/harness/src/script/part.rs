@@ -1,5 +1,9 @@
 //! Segments as adapters make them: text with a role, an author and the place where it was read.
+use std::hash::{Hash, Hasher};
+
 use pleach_tree::{Location, Origin, Part, Role, Segment, SegmentId, Source};
+
+use rustc_hash::FxHasher;
 
 use crate::wording;
 
@@ -42,4 +46,13 @@ pub(crate) fn result(call: &str, text: impl Into<String>, is_error: bool) -> Seg
         segment.extra.insert("is_error".into(), true.into());
     }
     segment
+}
+
+/// A number for what segments say, whoever says it.
+pub(crate) fn content_number(segments: &[Segment]) -> u64 {
+    let mut hasher = FxHasher::default();
+    for segment in segments {
+        (segment.role, segment.part, segment.text.as_deref(), segment.result_of.as_deref()).hash(&mut hasher);
+    }
+    hasher.finish()
 }

@@ -1,14 +1,12 @@
 //! A script played into records.
-use std::hash::{Hash, Hasher};
-
 use pleach_tree::{
     By, ByKind, Evict, Evicted, Extra, ForkReason, Generation, GenerationId, Origin, Part, Place, Replacement, Segment,
     SegmentId, Source,
 };
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::step::{Author, Call, Change, Item, Step, Swap};
-use super::{Script, Spot};
+use super::{Script, Spot, content_number};
 use crate::draft::Draft;
 use crate::ledger::Held;
 use crate::threads::{self, Branch};
@@ -36,6 +34,8 @@ pub(super) struct Play<'s> {
     roots: FxHashMap<SegmentId, SegmentId>,
     /// A number for the content of each segment, where a list is told by content.
     pub(super) prints: Option<Vec<u64>>,
+    /// The list that each rewriting node made.
+    pub(super) lists: FxHashMap<usize, Vec<SegmentId>>,
     generations: Vec<Option<GenerationId>>,
 }
 
@@ -77,6 +77,7 @@ pub(super) fn play(script: &mut Script) {
         results: FxHashMap::default(),
         forms: FxHashMap::default(),
         roots: FxHashMap::default(),
+        lists: FxHashMap::default(),
         prints,
         generations: vec![None; nodes.len()],
     };
@@ -160,7 +161,7 @@ impl Play<'_> {
         let source = segment.source.take().unwrap_or_else(here);
         let call = segment.result_of.clone();
         if let Some(prints) = &mut self.prints {
-            prints.push(print(&segment));
+            prints.push(content_number(std::slice::from_ref(&segment)));
         }
         let id = self.draft.ledger.segment(source, segment);
         if let Some(call) = call {
@@ -191,7 +192,7 @@ impl Play<'_> {
             output.iter_mut().filter(|said| said.origin == Origin::Policy).for_each(|said| said.origin = Origin::ExternalModel);
         }
         let mut unrecorded = call.unrecorded;
-        if output.iter().any(|said| said.part == Some(Part::Reasoning)) {
+        if output.iter().any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy) {
             unrecorded.push("reasoning".into());
         }
         let written = self.write(output, spot);
@@ -253,11 +254,4 @@ impl Play<'_> {
         };
         state.held = Some(self.draft.ledger.evict(evict, &list));
     }
-}
-
-/// A number for what a segment says, whoever says it.
-pub(super) fn print(segment: &Segment) -> u64 {
-    let mut hasher = FxHasher::default();
-    (segment.role, segment.part, segment.text.as_deref(), segment.result_of.as_deref()).hash(&mut hasher);
-    hasher.finish()
 }

@@ -1,4 +1,5 @@
 //! What can happen in a log.
+use std::ops::Range;
 use std::sync::Arc;
 
 use pleach_tree::{By, ByKind, Evidence, ForkReason, ReplacementKind, Segment, Trigger};
@@ -56,6 +57,8 @@ pub(crate) enum Item {
     Of(usize),
     /// One segment of a node, by its index.
     Part(usize, usize),
+    /// Some segments of the list that a node made.
+    Listed(usize, Range<usize>),
     /// Segments that were not there before.
     New(Vec<Segment>),
     /// A message given by its content: the one of the same content that is there already, else a new one.
