@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, claude_code, records, rl};
+use crate::{HarnessError, Input, claude_code, codex, pi, records, rl};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -76,6 +76,10 @@ macro_rules! formats {
 formats! {
     /// Eviction records themselves.
     Records => records;
+    /// Rollout files of Codex CLI.
+    Codex => codex;
+    /// Session files of Pi and OpenClaw.
+    Pi => pi;
     /// Session files of Claude Code.
     ClaudeCode => claude_code;
     /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.
