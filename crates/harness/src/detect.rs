@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, claude_code, codex, pi, records, rl};
+use crate::{HarnessError, Input, claude_code, codex, pi, records, requests, rl};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -84,6 +84,8 @@ formats! {
     ClaudeCode => claude_code;
     /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.
     Rl => rl;
+    /// Logs of requests to the APIs of OpenAI and Anthropic.
+    Requests => requests;
 }
 
 impl Harness {

@@ -21,6 +21,7 @@ mod pi;
 mod prompts;
 mod records;
 mod render;
+mod requests;
 mod rl;
 mod script;
 mod shape;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pleach_tree::{ForkReason, Generation, GenerationId, Origin, SegmentId};
 use rustc_hash::FxHashMap;
 
-use super::call::Call;
+use super::call::{Call, Said};
 use super::head::{Head, Heads, Mark};
 use super::read::{Place, Reading, read, summarises};
 use super::{Id, Units};
@@ -43,8 +43,13 @@ struct Spot {
 impl<U: Units> Prompts<U> {
     /// Takes the next call of the log; records of the one before it are written now that it is known what came of it.
     pub(crate) fn push(&mut self, draft: &mut Draft, call: Call) {
-        if let Some(before) = self.waiting.take() {
+        if let Some(mut before) = self.waiting.take() {
             let summarises = summarises(&self.units, &before, &call);
+            if summarises && before.model != call.model {
+                // Another model's summary is not the policy's, and so is its text.
+                let own = |said: &&mut Said| said.segment.origin == Origin::Policy;
+                before.said.iter_mut().filter(own).for_each(|said| said.segment.origin = Origin::ExternalModel);
+            }
             self.step(draft, before, summarises);
         }
         self.waiting = Some(call);
@@ -101,13 +106,14 @@ impl<U: Units> Prompts<U> {
     /// Whether the record of a call stands twice, which would train it twice.
     fn repeated(&self, draft: &mut Draft, heads: &Heads, call: &Call) -> bool {
         let said = call.output();
+        let named = U::SPLITS || !call.key.is_empty();
         let same = |head: &Head| {
-            head.key == call.key
+            (U::SPLITS || head.key == call.key)
                 && head.thread == call.thread
                 && head.said() == said
                 && head.units[..head.prompt] == call.prompt
         };
-        let repeated = !call.key.is_empty() && heads.all().any(|(_, head)| same(head));
+        let repeated = named && heads.all().any(|(_, head)| same(head));
         if repeated {
             let message = format!("call {} stands twice with the same prompt and answer; the first is kept", call.key);
             draft.warn(&call.spot.at, "", "repeated-call", message);

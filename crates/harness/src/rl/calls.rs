@@ -112,7 +112,8 @@ impl Log {
         let message = if logprobs.len() != len {
             format!("there are {} log-probabilities for {len} ids; they are dropped", logprobs.len())
         } else if let Some((index, value)) = logprobs.iter().enumerate().find(|&entry| !kept(entry)) {
-            format!("log-probability {value:?} of id {index} is above 0 or no number; they are dropped")
+            let value = value.map_or("null".into(), |value| value.to_string());
+            format!("log-probability {value} of id {index} is above 0 or no number; they are dropped")
         } else {
             return;
         };
