@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, claude_code, codex, pi, records, requests, rl};
+use crate::{HarnessError, Input, claude_code, codex, gemini_cli, pi, qwen_code, records, requests, rl};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -80,6 +80,10 @@ formats! {
     Codex => codex;
     /// Session files of Pi and OpenClaw.
     Pi => pi;
+    /// Session files of Gemini CLI.
+    GeminiCli => gemini_cli;
+    /// Session files of Qwen Code.
+    QwenCode => qwen_code;
     /// Session files of Claude Code.
     ClaudeCode => claude_code;
     /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.

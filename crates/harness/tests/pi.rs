@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shown;
 
-use pleach_harness::{HarnessError, Input, ReadOptions, convert_from};
-use pleach_tree::{BranchTree, Operation, Origin, Severity};
+use pleach_harness::{Input, ReadOptions, convert_from};
+use pleach_tree::{BranchTree, Operation, Origin};
 use shown::told;
 
 /// A session of version 3 with these entries.
@@ -108,21 +108,8 @@ fn text_in_a_result_that_looks_like_an_entry_is_text() {
     assert!(!strict(&entries.each_ref().map(String::as_str)).contains("evict"));
 }
 
-/// Faults under strict reading; lenient reading must call the same ones repaired.
 fn faults(entries: &[&str]) -> Vec<String> {
-    let text = session(entries);
-    let read = |options| convert_from(&Input::memory("s.jsonl", text.clone(), []), None, options);
-    let Err(HarnessError::Rejected(report)) = read(ReadOptions::STRICT) else { panic!("strict reading must reject it") };
-    let show = |severity| report_of(&report, severity);
-    let errors = show(Severity::Error);
-    let repaired = read(ReadOptions::LENIENT).unwrap();
-    assert_eq!(report_of(&repaired.report, Severity::Repaired), errors);
-    BranchTree::from_records(repaired.records, "records", ReadOptions::STRICT).unwrap();
-    errors
-}
-
-fn report_of(report: &pleach_tree::Report, severity: Severity) -> Vec<String> {
-    report.of(severity).map(|found| format!("{}: {}", found.location, found.fault)).collect()
+    shown::faults("s.jsonl", &session(entries))
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Compactions of a rollout.
 use pleach_tree::{Evidence, ForkReason, Origin, Part, ReplacementKind, Role, Segment};
 
-use super::history::{Back, Entry, From};
+use rustc_hash::FxHashSet;
+
+use super::history::{Entry, From};
 use super::item::{self, Piece};
 use super::line::{Compacted, Item as Line};
 use super::session::Rollout;
-use crate::script::{self, Author, Change, Item, List, Pairs, Script, Spot, Step};
+use crate::script::{self, Author, Back, Change, Item, List, Pairs, Script, Spot, Step};
 
 /// The call that wrote a summary: its node, the segment of its text, and the text.
 struct Summariser {
@@ -42,7 +44,18 @@ impl Rollout {
             change = change.by(Author::Of(found.node));
         }
         let told = match compacted.replacement_history {
-            Some(list) => told(list, &last, summariser.as_ref(), spot),
+            Some(list) => {
+                let (told, broken) = told(list, &last, summariser.as_ref(), spot);
+                if broken > 0 {
+                    let text = format!(
+                        "calls and outputs whose other half is not in the list ({broken}) are sent as the harness mends them"
+                    );
+                    script.draft.warn(&spot.at, "payload.replacement_history", "pair-broken", text);
+                }
+                // The base instructions are no part of the history, and stand before every one.
+                let base = self.base.map(|node| Told { item: Item::Of(node), count: 1, turn: false, context: false, bytes: 0 });
+                base.into_iter().chain(told).collect()
+            }
             None => {
                 change.evidence = Evidence::Inferred;
                 self.rebuilt(script, &message, summariser.as_ref(), spot)
@@ -61,7 +74,7 @@ impl Rollout {
             entries.push(Entry { from, back, turn: told.turn, context: told.context, bytes: told.bytes });
             items.push(told.item);
         }
-        script.push(self.at, 0, spot, Step::List(List { items, change, pairs: Pairs::Whole }));
+        script.push(self.at, 0, spot, Step::List(List { items, change, pairs: Pairs::Kept }));
         self.history.entries = entries;
         self.at = Some(node);
     }
@@ -143,9 +156,13 @@ fn summary(text: &str, summariser: Option<&Summariser>, spot: &Spot) -> Vec<Told
     if text.len() == found.text.len() { vec![own] } else { vec![words, Told { turn: false, ..own }] }
 }
 
-fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spot) -> Vec<Told> {
+/// The items of a recorded list, with calls answered and outputs left out as the harness does in a request.
+fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spot) -> (Vec<Told>, usize) {
     let key = format!("line-{}", spot.at.line);
-    let mut told = Vec::new();
+    let (mut told, mut broken) = (Vec::new(), 0);
+    let (mut called, mut open) = (FxHashSet::default(), Vec::new());
+    let answered: FxHashSet<String> =
+        list.iter().filter(|item| item.output.is_some()).filter_map(|item| item.call_id.clone()).collect();
     for item in list {
         let is_summary = item.role.as_deref() == Some("user") && !last.is_empty() && item.content.as_text() == Some(last);
         if is_summary {
@@ -158,9 +175,21 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
             Piece::Output(segment) => (vec![segment], false),
             Piece::Silent | Piece::Unknown(_) => continue,
         };
+        called.extend(segments.iter().flat_map(|segment| segment.calls.iter().cloned()));
+        open.extend(segments.iter().flat_map(|segment| &segment.calls).filter(|call| !answered.contains(*call)).cloned());
+        let orphan = |segment: &Segment| segment.result_of.as_ref().is_some_and(|call| !called.contains(call));
+        if segments.iter().any(orphan) {
+            broken += 1;
+            continue;
+        }
         let context = !turn && segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
         told.push(Told { count: segments.len(), item: Item::Told(segments), turn, context, bytes });
+        for call in open.drain(..) {
+            broken += 1;
+            let answer = spot.segment(format!("{call}#missing"), item::aborted(&call));
+            told.push(Told { count: 1, item: Item::New(vec![answer]), turn: false, context: false, bytes: 0 });
+        }
     }
-    told
+    (told, broken)
 }

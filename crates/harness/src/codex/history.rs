@@ -1,5 +1,5 @@
 //! The list that the next request holds, so that rollbacks and old compactions find their place in it.
-use crate::script::Item;
+use crate::script::{Back, Item};
 
 /// One entry of the list.
 #[derive(Debug, Clone, Copy)]
@@ -25,15 +25,6 @@ pub(super) enum From {
         start: usize,
         end: usize,
     },
-}
-
-/// Where a list goes on after a rollback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Back {
-    /// Behind a node, as it was then.
-    To(Option<usize>),
-    /// With the first segments of a list that a node made.
-    Into(usize, usize),
 }
 
 impl Entry {

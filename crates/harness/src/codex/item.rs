@@ -128,3 +128,8 @@ fn output(call: &str, output: Option<Output>) -> Segment {
         None => script::result(call, "", false),
     }
 }
+
+/// What the harness answers to a call that has no output.
+pub(super) fn aborted(call: &str) -> Segment {
+    Segment { origin: Origin::Harness, ..script::result(call, "aborted", false) }
+}

@@ -5,11 +5,11 @@ use pleach_tree::{Origin, ReadOptions, Role, Segment};
 use rustc_hash::FxHashMap;
 
 use super::copied::Copied;
-use super::history::{Back, Entry, History};
+use super::history::{Entry, History};
 use super::item::{self, Piece};
 use super::line::{Event, Instructions, Item, Line, Meta, Payload};
 use crate::detect::Format;
-use crate::script::{self, Call, Change, List, Pairs, Script, Spot, Step};
+use crate::script::{self, Back, Call, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -48,6 +48,8 @@ pub(super) struct Rollout {
     pub(super) at: Option<usize>,
     pub(super) history: History,
     pub(super) compactions: usize,
+    /// The node of the base instructions.
+    pub(super) base: Option<usize>,
     open: Option<Open>,
     started: bool,
     model: Option<Arc<str>>,
@@ -121,6 +123,7 @@ impl Rollout {
         if let Some(text) = text {
             let segment = spot.segment("base_instructions", script::text(Role::System, Origin::Harness, text));
             self.put(script, vec![segment], false, spot);
+            self.base = self.at;
         }
     }
 
@@ -207,8 +210,7 @@ impl Rollout {
         script.draft.warn(&spot.at, "payload.call_id", "missing-result", message);
         let mut answers = Vec::new();
         for call in open {
-            let answer = Segment { origin: Origin::Harness, ..script::result(&call, "aborted", false) };
-            answers.push(spot.segment(format!("{call}#missing"), answer));
+            answers.push(spot.segment(format!("{call}#missing"), item::aborted(&call)));
             self.calls.insert(call, true);
         }
         self.put(script, answers, false, &spot);
@@ -243,20 +245,12 @@ impl Rollout {
             let message = format!("{turns} turns are taken back, which is more than there are; all of them are");
             script.draft.fault(&spot.at, "payload.num_turns", "rollback-too-far", message);
         }
-        match back {
-            None => {}
-            Some((Back::To(node), _)) => self.at = node,
-            Some((Back::Into(node, count), _)) => {
-                let change = Change::new(pleach_tree::ReplacementKind::None);
-                let change = change.by(script::Author::Known(pleach_tree::By::new(pleach_tree::ByKind::Human)));
-                let list = List { items: vec![script::Item::Listed(node, 0..count)], change, pairs: Pairs::Kept };
-                let cut = script.push(Some(node), 0, spot, Step::List(list));
-                for entry in &mut self.history.entries {
-                    if let Back::Into(_, upto) = entry.back {
-                        entry.back = Back::Into(cut, upto);
-                    }
-                }
-                self.at = Some(cut);
+        let Some((back, _)) = back else { return };
+        let into = matches!(back, Back::Into(..));
+        self.at = back.node(script, 0, spot);
+        for entry in self.history.entries.iter_mut().filter(|_| into) {
+            if let (Back::Into(_, upto), Some(cut)) = (entry.back, self.at) {
+                entry.back = Back::Into(cut, upto);
             }
         }
     }

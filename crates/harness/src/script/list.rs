@@ -1,5 +1,5 @@
 //! A list that a harness rewrote, as the operation that makes it from the one before.
-use pleach_tree::{Evict, Evicted, Extra, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
+use pleach_tree::{Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::pair;
@@ -44,7 +44,7 @@ impl Play<'_> {
                 self.draft.warn(&spot.at, "", "pair-broken", message);
             }
         }
-        if list.change.kind == ReplacementKind::Summary && after.starts_with(&before) && !before.is_empty() {
+        if list.change.compacts && after.starts_with(&before) && !before.is_empty() {
             self.draft.warn(&spot.at, "", "nothing-removed", "the compaction removes nothing");
         }
         state.held = Some(self.reach(state.held, &before, after, &list.change));
@@ -74,13 +74,17 @@ impl Play<'_> {
                     continue;
                 }
                 Item::Told(segments) => {
-                    for segment in segments.into_iter().rev() {
+                    for mut segment in segments.into_iter().rev() {
                         let same = by_print.get(&content_number(std::slice::from_ref(&segment))).and_then(|places| {
                             let end = places.partition_point(|&place| place < bound);
                             let same = |&&place: &&usize| self.says(before[place], &segment);
                             places[..end].iter().rev().find(same).copied()
                         });
                         bound = same.unwrap_or(bound);
+                        // No call is known to have said it.
+                        if segment.origin == Origin::Policy {
+                            segment.origin = Origin::ExternalModel;
+                        }
                         slots.push(same.map_or(Slot::New(segment), |place| Slot::There(before[place])));
                     }
                     continue;
@@ -126,7 +130,13 @@ impl Play<'_> {
             let replace = Replace { context: held.id, from: held.id, segments: after, by: Some(by), extra: Extra::new() };
             return ledger.replace(replace);
         };
-        let kind = if cut.put.is_empty() { ReplacementKind::None } else { change.kind };
+        let is_result = |id: &SegmentId| ledger.written(*id).is_some_and(|segment| segment.result_of.is_some());
+        let kind = match cut.put.as_slice() {
+            [] => ReplacementKind::None,
+            // What stands for results, and for nothing else, is no summary.
+            put if put.iter().all(is_result) => ReplacementKind::Placeholder,
+            _ => change.kind,
+        };
         let replacement = (!cut.put.is_empty()).then(|| Replacement::new(kind, cut.put, cut.place));
         let evict = Evict {
             context: held.id,

@@ -10,7 +10,7 @@ mod play;
 mod step;
 
 pub(crate) use part::{Spot, call, content_number, result, said, text};
-pub(crate) use step::{Author, Call, Change, Item, List, Node, Pairs, Step, Swap};
+pub(crate) use step::{Author, Back, Call, Change, Item, List, Node, Pairs, Step, Swap};
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pleach_tree::{By, ByKind, Evidence, ForkReason, ReplacementKind, Segment, Trigger};
 
-use super::Spot;
+use super::{Script, Spot};
 
 /// One step of a log, behind the one that it goes on from.
 #[derive(Debug)]
@@ -65,6 +65,29 @@ pub(crate) enum Item {
     Told(Vec<Segment>),
 }
 
+/// Where a list goes on after something was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Back {
+    /// Behind a node, as it was then.
+    To(Option<usize>),
+    /// With the first segments of a list that a node made.
+    Into(usize, usize),
+}
+
+impl Back {
+    /// The node to go on from; where that is inside a list, one that cuts it is added.
+    pub(crate) fn node(self, script: &mut Script, conversation: usize, spot: &Spot) -> Option<usize> {
+        match self {
+            Self::To(node) => node,
+            Self::Into(node, count) => {
+                let change = Change::new(ReplacementKind::None).by(Author::Known(By::new(ByKind::Human)));
+                let list = List { items: vec![Item::Listed(node, 0..count)], change, pairs: Pairs::Kept };
+                Some(script.push(Some(node), conversation, spot, Step::List(list)))
+            }
+        }
+    }
+}
+
 /// How the harness sends calls and results of which the change took one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pairs {
@@ -91,6 +114,8 @@ pub(crate) struct Change {
     pub(crate) author: Author,
     pub(crate) trigger: Option<Trigger>,
     pub(crate) evidence: Evidence,
+    /// Whether the log records it as a compaction, so that one which removes nothing is worth a word.
+    pub(crate) compacts: bool,
 }
 
 /// Who decided a change.
@@ -104,12 +129,23 @@ pub(crate) enum Author {
 impl Change {
     /// A change that the log records, by an author who is not recorded.
     pub(crate) fn new(kind: ReplacementKind) -> Self {
-        Self { kind, author: Author::Known(By::new(ByKind::Unknown)), trigger: None, evidence: Evidence::Recorded }
+        Self {
+            kind,
+            author: Author::Known(By::new(ByKind::Unknown)),
+            trigger: None,
+            evidence: Evidence::Recorded,
+            compacts: kind == ReplacementKind::Summary,
+        }
     }
 
     /// The same change by this author.
     pub(crate) fn by(self, author: Author) -> Self {
         Self { author, ..self }
+    }
+
+    /// The same change, which may be none.
+    pub(crate) fn quiet(self) -> Self {
+        Self { compacts: false, ..self }
     }
 
     /// The same change with what set it off.

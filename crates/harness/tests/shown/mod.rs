@@ -2,13 +2,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use pleach_harness::{Conversion, Input, ReadOptions, convert, convert_from};
-use pleach_tree::{BranchTree, ContextId, Generation, Operation, Record, Segment, SegmentId};
+use pleach_harness::{Conversion, HarnessError, Input, ReadOptions, convert, convert_from};
+use pleach_tree::{BranchTree, ContextId, Fidelity, Generation, Operation, Record, Report, Segment, SegmentId, Severity};
 
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("jsonl")
 }
 
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn converted(path: &Path, options: ReadOptions) -> (Conversion, BranchTree) {
     let conversion = convert(path, options).unwrap();
     let (tree, _) = BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT).unwrap();
@@ -16,10 +18,12 @@ pub(crate) fn converted(path: &Path, options: ReadOptions) -> (Conversion, Branc
 }
 
 /// Records as lines of text.
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn shown(name: &str) -> String {
     shown_with(&fixture(name), ReadOptions::STRICT)
 }
 
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn shown_with(path: &Path, options: ReadOptions) -> String {
     let (conversion, tree) = converted(path, options);
     let mut out = Vec::new();
@@ -88,6 +92,7 @@ pub(crate) fn text(segment: &Segment) -> &str {
     segment.text.as_deref().unwrap()
 }
 
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn of_key<'t>(tree: &'t BranchTree, wanted: &str) -> Vec<&'t Segment> {
     let segments = tree.records().iter().filter_map(|record| match record {
         Record::Segment(segment) => Some(segment),
@@ -139,4 +144,21 @@ pub(crate) fn told_of(input: &Input, options: ReadOptions) -> String {
     }
     out.extend(conversion.report.diagnostics.iter().map(ToString::to_string));
     out.join("\n")
+}
+
+/// Place and text of what is wrong under strict reading; lenient reading must call the same faults repaired.
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
+pub(crate) fn faults(name: &str, text: &[u8]) -> Vec<String> {
+    let read = |options| convert_from(&Input::memory(name, text.to_vec(), []), None, options);
+    let Err(HarnessError::Rejected(report)) = read(ReadOptions::STRICT) else { panic!("strict reading must reject it") };
+    let of = |report: &Report, severity| -> Vec<String> {
+        report.of(severity).map(|found| format!("{}: {}", found.location, found.fault)).collect()
+    };
+    let errors = of(&report, Severity::Error);
+    let repaired = read(ReadOptions::LENIENT).unwrap();
+    assert_eq!(of(&repaired.report, Severity::Repaired), errors);
+    let Record::Header(header) = &repaired.records[0] else { panic!("the header stands first") };
+    assert_eq!(header.fidelity, Fidelity::Inferred);
+    BranchTree::from_records(repaired.records, "records", ReadOptions::STRICT).unwrap();
+    errors
 }
