@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, claude_code, codex, gemini_cli, pi, qwen_code, records, requests, rl};
+use crate::{HarnessError, Input, atif, claude_code, codex, gemini_cli, pi, qwen_code, records, requests, rl};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -90,6 +90,8 @@ formats! {
     Rl => rl;
     /// Logs of requests to the APIs of OpenAI and Anthropic.
     Requests => requests;
+    /// Trajectories in the Agent Trajectory Interchange Format.
+    Atif => atif;
 }
 
 impl Harness {

@@ -58,16 +58,25 @@ impl Draft {
     /// # Errors
     /// [`HarnessError::Rejected`] where a fault stands.
     pub(crate) fn finish(mut self) -> Result<Conversion, HarnessError> {
+        let mut records = vec![Record::Header(self.header.clone())];
+        records.append(&mut std::mem::take(&mut self.ledger).into_records());
+        self.finish_with(records)
+    }
+
+    /// The conversion to records that were made already, a header first.
+    ///
+    /// # Errors
+    /// As [`Draft::finish`].
+    pub(crate) fn finish_with(mut self, mut records: Vec<Record>) -> Result<Conversion, HarnessError> {
         let rank = |file: &Arc<str>| self.names.iter().position(|name| name == file);
         self.report.diagnostics.sort_by_key(|found| (rank(&found.location.file), found.location.line));
         if self.report.has_errors() {
             return Err(HarnessError::Rejected(self.report));
         }
-        if self.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark) {
-            self.header.fidelity = Fidelity::Inferred;
+        let repaired = self.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
+        if let (true, Some(Record::Header(header))) = (repaired, records.first_mut()) {
+            header.fidelity = Fidelity::Inferred;
         }
-        let mut records = vec![Record::Header(self.header)];
-        records.append(&mut self.ledger.into_records());
         Ok(Conversion { records, report: self.report, usage: None })
     }
 }

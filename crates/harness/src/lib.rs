@@ -9,6 +9,7 @@
 //! println!("{} records\n{}", session.records.len(), session.report);
 //! # Ok::<(), pleach_harness::HarnessError>(())
 //! ```
+pub mod atif;
 mod block;
 pub mod claude_code;
 mod codex;

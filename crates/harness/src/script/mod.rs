@@ -35,12 +35,12 @@ pub(crate) struct Script {
 impl Script {
     /// A script of what `harness` wrote, message by message, with the main thread and nothing in it.
     pub(crate) fn new(harness: &str, options: ReadOptions) -> Self {
-        Self {
-            draft: Draft::new(harness, Fidelity::Message, options),
-            nodes: Vec::new(),
-            conversations: vec!["main".into()],
-            unknown: BTreeMap::new(),
-        }
+        Self::of(Draft::new(harness, Fidelity::Message, options))
+    }
+
+    /// A script with the main thread and nothing in it, of files that were read already.
+    pub(crate) fn of(draft: Draft) -> Self {
+        Self { draft, nodes: Vec::new(), conversations: vec!["main".into()], unknown: BTreeMap::new() }
     }
 
     /// Adds a thread, whose contexts start from nothing or from a node of another one.
