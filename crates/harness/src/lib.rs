@@ -20,6 +20,7 @@ mod gemini_cli;
 mod genai;
 mod input;
 mod ledger;
+mod openhands;
 mod pi;
 mod prompts;
 mod qwen_code;
