@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, atif, claude_code, codex, gemini_cli, openhands, pi, qwen_code, records, requests, rl};
+use crate::{HarnessError, Input, atif, claude_code, codex, gemini_cli, inspect_ai, openhands, pi, qwen_code, records, requests, rl};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -86,6 +86,8 @@ formats! {
     QwenCode => qwen_code;
     /// Event logs of the OpenHands SDK.
     OpenHands => openhands;
+    /// Logs of inspect_ai.
+    InspectAi => inspect_ai;
     /// Session files of Claude Code.
     ClaudeCode => claude_code;
     /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.

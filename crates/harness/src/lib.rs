@@ -19,6 +19,7 @@ mod error;
 mod gemini_cli;
 mod genai;
 mod input;
+mod inspect_ai;
 mod ledger;
 mod openhands;
 mod pi;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::import::Part;
 use super::model::{Boundary, Step, text};
-use crate::script::{self, Author, Call, Change, Item, List, Pairs, Script, Spot, Step as Node};
+use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step as Node};
 
 /// The files that a step's observation refers to.
 pub(super) fn referred(step: &Step) -> Vec<String> {
@@ -78,7 +78,7 @@ impl Steps {
             items.push(Item::Told(told.collect()));
         }
         let change = Change { evidence: pleach_tree::Evidence::Inferred, ..Change::new(ReplacementKind::Summary) };
-        let list = List { items, change, pairs: Pairs::Kept };
+        let list = List { items, change };
         self.last = Some(script.push(self.last, self.conversation, spot, Node::List(list)));
         self.heads.clear();
     }
@@ -134,7 +134,7 @@ impl Steps {
         };
         items.push(Item::New(put.into_iter().map(told).collect()));
         let author = call.map_or_else(|| Author::Known(By::new(ByKind::Unknown)), Author::Of);
-        let list = List { items, change: Change::new(kind).by(author), pairs: Pairs::Kept };
+        let list = List { items, change: Change::new(kind).by(author) };
         self.last = Some(script.push(self.last, self.conversation, spot, Node::List(list)));
     }
 }

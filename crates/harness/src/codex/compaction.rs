@@ -7,7 +7,7 @@ use super::history::{Entry, From};
 use super::item::{self, Piece};
 use super::line::{Compacted, Item as Line};
 use super::session::Rollout;
-use crate::script::{self, Author, Back, Change, Item, List, Pairs, Script, Spot, Step};
+use crate::script::{self, Author, Back, Change, Item, List, Script, Spot, Step};
 
 /// The call that wrote a summary: its node, the segment of its text, and the text.
 struct Summariser {
@@ -74,7 +74,7 @@ impl Rollout {
             entries.push(Entry { from, back, turn: told.turn, context: told.context, bytes: told.bytes });
             items.push(told.item);
         }
-        script.push(self.at, 0, spot, Step::List(List { items, change, pairs: Pairs::Kept }));
+        script.push(self.at, 0, spot, Step::List(List { items, change }));
         self.history.entries = entries;
         self.at = Some(node);
     }

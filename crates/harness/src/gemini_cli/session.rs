@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::line::{Line, Message, Spoken};
 use crate::detect::Format;
 use crate::input::Member;
-use crate::script::{Back, Call, Change, Item, List, Pairs, Script, Spot, Step};
+use crate::script::{Back, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
 
@@ -205,6 +205,6 @@ fn set(
         items.extend([said, results].into_iter().filter(|segments| !segments.is_empty()).map(Item::Told));
     }
     let change = Change::new(ReplacementKind::Summary).quiet();
-    script.push(from, conversation, spot, Step::List(List { items, change, pairs: Pairs::Kept }));
+    script.push(from, conversation, spot, Step::List(List { items, change }));
     (Back::To(Some(node)), before)
 }

@@ -70,6 +70,14 @@ impl Input {
         &self.name
     }
 
+    /// The text of the main file, decompressed on the way where it is compressed in a way that is known.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where it cannot be opened.
+    pub fn reader(&self) -> Result<Box<dyn BufRead + Send>, HarnessError> {
+        self.main().open()
+    }
+
     /// Whether it is a folder.
     pub fn is_folder(&self) -> bool {
         matches!(self.place, Place::Folder(_))
@@ -186,6 +194,12 @@ impl Member {
         let mut start = Vec::new();
         self.open()?.take(bytes).read_to_end(&mut start).map_err(|source| HarnessError::io(&self.name, source))?;
         Ok(start)
+    }
+
+    /// What stands inside it, as an archive's entry does.
+    pub(crate) fn inside(&self, entry: &str, bytes: Vec<u8>) -> Self {
+        let name = format!("{}/{entry}", self.name);
+        Self { listed: format!("{}/{entry}", self.listed), name: name.into(), at: At::Memory(bytes.into()) }
     }
 
     /// Its file name, without folders.

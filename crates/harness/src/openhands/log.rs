@@ -9,7 +9,7 @@ use super::event::Event;
 use super::view::{self, Batches, Kind, Shown};
 use crate::detect::{self, Format};
 use crate::input::Member;
-use crate::script::{self, Author, Call, Change, Item, List, Pairs, Script, Spot, Step};
+use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -296,7 +296,7 @@ impl Log {
         });
         let items = items.collect();
         let change = Change::new(ReplacementKind::Summary).trigger(trigger);
-        script.push(self.at, 0, spot, Step::List(List { items, change, pairs: Pairs::Kept }));
+        script.push(self.at, 0, spot, Step::List(List { items, change }));
         self.warn_torn(script, &target, spot);
         self.at = Some(node);
         self.live = target;
@@ -325,7 +325,7 @@ impl Log {
         let items = target.iter().flat_map(Shown::items).collect();
         let change = Change { evidence: Evidence::Inferred, ..Change::new(ReplacementKind::None) };
         let change = change.by(Author::Known(By::rule("view-properties")));
-        self.at = Some(script.push(self.at, 0, spot, Step::List(List { items, change, pairs: Pairs::Kept })));
+        self.at = Some(script.push(self.at, 0, spot, Step::List(List { items, change })));
         self.live = target;
         self.rewritten = true;
     }

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::entry::{Entry, Message};
 use crate::block::{self, Block, Content};
 use crate::detect::Format;
-use crate::script::{self, Author, Call, Change, Item, List, Pairs, Script, Spot, Step};
+use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -263,7 +263,7 @@ impl Session {
             .extend(kept.iter().filter(|&&node| !matches!(script.nodes[node].step, Step::List(_))).map(|&node| Item::Of(node)));
         let change = Change::new(ReplacementKind::Summary);
         let change = if entry.from_hook == Some(true) { change.by(Author::Known(By::rule("extension"))) } else { change };
-        let node = script.push(parent, 0, spot, Step::List(List { items, change, pairs: Pairs::Kept }));
+        let node = script.push(parent, 0, spot, Step::List(List { items, change }));
         if let Some(open) = parent.and_then(|parent| self.open.get(&parent)).cloned() {
             self.open.insert(node, open);
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::detect::Format;
 use crate::genai::Content;
-use crate::script::{self, Call, Change, Item, List, Pairs, Script, Spot, Step};
+use crate::script::{self, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -205,6 +205,6 @@ impl Session {
             _ => None,
         };
         let change = Change::new(ReplacementKind::Summary).trigger(trigger);
-        Some(Step::List(List { items, change, pairs: Pairs::Kept }))
+        Some(Step::List(List { items, change }))
     }
 }

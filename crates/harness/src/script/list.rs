@@ -2,9 +2,8 @@
 use pleach_tree::{Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::pair;
 use super::play::{Play, State};
-use super::step::{Change, Item, List, Pairs};
+use super::step::{Change, Item, List};
 use super::{Spot, content_number};
 use crate::ledger::Held;
 
@@ -35,15 +34,6 @@ impl Play<'_> {
             }
         }
         self.lists.insert(at, all);
-        if list.pairs == Pairs::Whole {
-            let dropped = pair::broken(&self.draft.ledger, &before, &after);
-            if !dropped.is_empty() {
-                after.retain(|segment| !dropped.contains(segment));
-                let message =
-                    format!("calls and results whose other half the change took ({}) are not sent either", dropped.len());
-                self.draft.warn(&spot.at, "", "pair-broken", message);
-            }
-        }
         if list.change.compacts && after.starts_with(&before) && !before.is_empty() {
             self.draft.warn(&spot.at, "", "nothing-removed", "the compaction removes nothing");
         }

@@ -4,17 +4,16 @@
 //! something into a context, calls the model, or rewrites the list that the next request holds. Playing the script gives contexts,
 //! generations and evictions, a fork wherever a second node goes on from the same one, and a name for the thread of every branch.
 mod list;
-mod pair;
 mod part;
 mod play;
 mod step;
 
-pub(crate) use part::{Spot, call, content_number, result, said, text};
-pub(crate) use step::{Author, Back, Call, Change, Item, List, Node, Pairs, Step, Swap};
+pub(crate) use part::{Spot, call, content_number, quoting, result, said, text};
+pub(crate) use step::{Author, Back, Call, Change, Item, List, Node, Step, Swap};
 
 use std::collections::BTreeMap;
 
-use pleach_tree::{Fidelity, ForkReason, JsonLines, Location, ReadOptions};
+use pleach_tree::{Fidelity, ForkReason, JsonLines, Location, Outcome, ReadOptions};
 use serde::de::DeserializeOwned;
 
 use crate::draft::Draft;
@@ -26,10 +25,20 @@ use crate::{Conversion, HarnessError};
 pub(crate) struct Script {
     pub(crate) draft: Draft,
     pub(crate) nodes: Vec<Node>,
-    /// Names of the threads that nodes belong to; the first one is the main thread.
-    conversations: Vec<String>,
+    /// The threads that nodes belong to; the first one is the main thread.
+    conversations: Vec<Conversation>,
+    /// How rollouts ended.
+    pub(crate) outcomes: Vec<Outcome>,
     /// How often a type was met that the adapter does not know, and where first.
     unknown: BTreeMap<String, (Location, u64)>,
+}
+
+/// A thread of a rollout.
+#[derive(Debug)]
+struct Conversation {
+    name: String,
+    /// The rollout, where the log has several.
+    rollout: Option<String>,
 }
 
 impl Script {
@@ -40,12 +49,24 @@ impl Script {
 
     /// A script with the main thread and nothing in it, of files that were read already.
     pub(crate) fn of(draft: Draft) -> Self {
-        Self { draft, nodes: Vec::new(), conversations: vec!["main".into()], unknown: BTreeMap::new() }
+        Self {
+            draft,
+            nodes: Vec::new(),
+            conversations: vec![Conversation { name: "main".into(), rollout: None }],
+            outcomes: Vec::new(),
+            unknown: BTreeMap::new(),
+        }
     }
 
     /// Adds a thread, whose contexts start from nothing or from a node of another one.
     pub(crate) fn conversation(&mut self, name: impl Into<String>) -> usize {
-        self.conversations.push(name.into());
+        self.conversations.push(Conversation { name: name.into(), rollout: None });
+        self.conversations.len() - 1
+    }
+
+    /// Adds a thread of a rollout of its own.
+    pub(crate) fn conversation_of(&mut self, rollout: &str, name: impl Into<String>) -> usize {
+        self.conversations.push(Conversation { name: name.into(), rollout: Some(rollout.to_owned()) });
         self.conversations.len() - 1
     }
 
@@ -103,6 +124,9 @@ impl Script {
             self.draft.warn(&at, "type", "unknown-type", message);
         }
         play::play(&mut self);
+        for outcome in self.outcomes {
+            self.draft.ledger.outcome(outcome);
+        }
         self.draft.finish()
     }
 }

@@ -5,6 +5,7 @@ use pleach_tree::{Location, Origin, Part, Role, Segment, SegmentId, Source};
 
 use rustc_hash::FxHasher;
 
+use super::Item;
 use crate::wording;
 
 /// Where something was read.
@@ -46,6 +47,18 @@ pub(crate) fn result(call: &str, text: impl Into<String>, is_error: bool) -> Seg
         segment.extra.insert("is_error".into(), true.into());
     }
     segment
+}
+
+/// A text that quotes what a call said, as the words around it and the call's own segment; none where it does not quote it.
+pub(crate) fn quoting(text: &Segment, said: &str, own: Item) -> Option<Vec<Item>> {
+    let said = said.trim();
+    let whole = text.text.as_deref().filter(|_| !said.is_empty())?;
+    let (before, after) = whole.split_once(said)?;
+    let words = |words: &str, open| {
+        let segment = Segment { origin: Origin::Harness, open, text: Some(words.to_owned()), ..text.clone() };
+        (!words.is_empty()).then(|| Item::New(vec![segment]))
+    };
+    Some([words(before, true), Some(own), words(after, false)].into_iter().flatten().collect())
 }
 
 /// A number for what segments say, whoever says it.

@@ -64,7 +64,7 @@ pub(super) fn play(script: &mut Script) {
         branches.push(Branch { parent, conversation: node.conversation, place: at as u64, is_call });
     }
     let order: Vec<usize> = (0..nodes.len()).collect();
-    let conversations: Vec<&str> = script.conversations.iter().map(String::as_str).collect();
+    let conversations: Vec<&str> = script.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
     let threads = threads::names(&branches, &order, &conversations);
     let told = |node: &super::Node| match &node.step {
         Step::List(list) => list.items.iter().any(|item| matches!(item, Item::Told(_))),
@@ -100,7 +100,8 @@ pub(super) fn play(script: &mut Script) {
         let node = &mut nodes[at];
         let step = std::mem::replace(&mut node.step, Step::Put(Vec::new()));
         let spot = node.spot.clone();
-        play.step(at, step, &spot, &mut state, &threads[at]);
+        let rollout = script.conversations[node.conversation].rollout.as_deref();
+        play.step(at, step, &spot, &mut state, (&threads[at], rollout));
         let ends = shape.all[at] == 0;
         if ends && state.unsent || shape.own[at] > 1 || shape.all[at] > shape.own[at] {
             play.settle(&mut state);
@@ -131,7 +132,7 @@ fn opens(nodes: &[super::Node], at: usize, shape: &mut Shape) -> Option<ForkReas
 const FIRST: u32 = 1 << 31;
 
 impl Play<'_> {
-    fn step(&mut self, at: usize, step: Step, spot: &Spot, state: &mut State, thread: &str) {
+    fn step(&mut self, at: usize, step: Step, spot: &Spot, state: &mut State, thread: (&str, Option<&str>)) {
         match step {
             Step::Put(segments) => {
                 let written = self.write(segments, spot);
@@ -179,7 +180,7 @@ impl Play<'_> {
         }
     }
 
-    fn call(&mut self, at: usize, call: Call, spot: &Spot, state: &mut State, thread: &str) {
+    fn call(&mut self, at: usize, call: Call, spot: &Spot, state: &mut State, thread: (&str, Option<&str>)) {
         self.settle(state);
         let held = match state.held {
             Some(held) => held,
@@ -197,7 +198,10 @@ impl Play<'_> {
         }
         let written = self.write(output, spot);
         let mut generation = Generation::new(GenerationId(0), held.id, written.clone());
-        thread.clone_into(&mut generation.thread);
+        thread.0.clone_into(&mut generation.thread);
+        if let Some(rollout) = thread.1 {
+            rollout.clone_into(&mut generation.rollout);
+        }
         generation.policy = call.model.as_deref().map(str::to_owned);
         generation.unrecorded = unrecorded;
         self.generations[at] = Some(self.draft.ledger.generation(generation));

@@ -47,7 +47,6 @@ pub(crate) struct Call {
 pub(crate) struct List {
     pub(crate) items: Vec<Item>,
     pub(crate) change: Change,
-    pub(crate) pairs: Pairs,
 }
 
 /// A part of a list.
@@ -81,20 +80,11 @@ impl Back {
             Self::To(node) => node,
             Self::Into(node, count) => {
                 let change = Change::new(ReplacementKind::None).by(Author::Known(By::new(ByKind::Human)));
-                let list = List { items: vec![Item::Listed(node, 0..count)], change, pairs: Pairs::Kept };
+                let list = List { items: vec![Item::Listed(node, 0..count)], change };
                 Some(script.push(Some(node), conversation, spot, Step::List(list)))
             }
         }
     }
-}
-
-/// How the harness sends calls and results of which the change took one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pairs {
-    /// As they are.
-    Kept,
-    /// Neither a result without its call nor a call without its result.
-    Whole,
 }
 
 /// Results that are cleared.
