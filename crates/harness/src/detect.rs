@@ -88,6 +88,8 @@ formats! {
     OpenHands => openhands;
     /// Logs of inspect_ai.
     InspectAi => inspect_ai;
+    /// Sessions of OpenCode.
+    OpenCode => opencode;
     /// Session files of Claude Code.
     ClaudeCode => claude_code;
     /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.

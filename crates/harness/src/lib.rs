@@ -21,6 +21,7 @@ mod genai;
 mod input;
 mod inspect_ai;
 mod ledger;
+mod opencode;
 mod openhands;
 mod pi;
 mod prompts;
