@@ -12,7 +12,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 use crate::claude_code::UsageCheck;
 use crate::input::Member;
 use crate::shape::Shape;
-use crate::{HarnessError, Input, atif, claude_code, codex, gemini_cli, inspect_ai, openhands, pi, qwen_code, records, requests, rl};
+use crate::{HarnessError, Input};
 
 /// A row of the table: how a format is known and read.
 pub(crate) struct Format {
@@ -67,7 +67,7 @@ macro_rules! formats {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             const fn format(self) -> &'static Format {
-                match self { $(Self::$variant => &$module::FORMAT,)+ }
+                match self { $(Self::$variant => &crate::$module::FORMAT,)+ }
             }
         }
     };
