@@ -32,7 +32,7 @@ fn an_unknown_file_says_what_could_be_given_instead() {
         panic!("must be unknown")
     };
     assert!(error.to_string().ends_with("or name its format"));
-    assert!(error.to_string().contains("give eviction records, which begin with a header, a Claude Code session"));
+    assert!(error.to_string().contains("give eviction records, which begin with a header, a Codex CLI rollout"));
 }
 
 #[test]
@@ -61,4 +61,29 @@ fn empty_and_compressed_files_are_told_apart_from_unknown_ones() {
     assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Empty { .. })));
     std::fs::write(&path, b"BZh91AY").unwrap();
     assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Compressed { kind: "bzip2", .. })));
+}
+
+#[test]
+fn every_sample_log_is_known_whichever_of_its_lines_stands_first() {
+    let samples = [
+        ("codex.jsonl", Harness::Codex),
+        ("pi.jsonl", Harness::Pi),
+        ("qwen_code.jsonl", Harness::QwenCode),
+        ("gemini_cli.jsonl", Harness::GeminiCli),
+        ("openhands.jsonl", Harness::OpenHands),
+        ("rewinds.jsonl", Harness::ClaudeCode),
+    ];
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for (name, harness) in samples {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        for line in text.lines() {
+            // A line that several harnesses could have written is no mark of any.
+            let found = detect_bytes(line.as_bytes());
+            assert!(found.is_none() || found == Some(harness), "{name}: {found:?} by {line}");
+        }
+        assert_eq!(detect_bytes(text.as_bytes()), Some(harness), "{name}");
+    }
+    for (name, harness) in [("opencode.json", Harness::OpenCode), ("inspect_ai.json", Harness::InspectAi)] {
+        assert_eq!(detect_bytes(&std::fs::read(folder.join(name)).unwrap()), Some(harness), "{name}");
+    }
 }

@@ -15,6 +15,8 @@ pub(super) struct Entry {
     pub(super) uuid: Arc<str>,
     pub(super) parent: Option<Arc<str>>,
     pub(super) sidechain: bool,
+    /// Whether another session has the line as its own.
+    pub(super) copied: bool,
     pub(super) body: Body,
 }
 
@@ -120,7 +122,7 @@ impl Entry {
         let parent = line.parent_uuid.take().map(Arc::from);
         let sidechain = line.is_sidechain.unwrap_or_default();
         let body = body(line, &uuid, subagent || sidechain, &mut flaws);
-        (Some(Self { file, line: number, uuid, parent, sidechain, body }), flaws)
+        (Some(Self { file, line: number, uuid, parent, sidechain, copied: false, body }), flaws)
     }
 }
 

@@ -6,6 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::copies::ForkedFrom;
 use crate::block::{Content, scalars};
 
 /// What the adapter reads of a line; everything else, such as a tool's own copy of its result, is skipped.
@@ -24,6 +25,7 @@ pub(super) struct Line {
     pub(super) is_compact_summary: Option<bool>,
     pub(super) is_api_error_message: Option<bool>,
     pub(super) agent_id: Option<String>,
+    pub(super) forked_from: Option<ForkedFrom>,
     pub(super) version: Option<String>,
     pub(super) message: Option<Message>,
     pub(super) content: Option<Content>,

@@ -123,7 +123,15 @@ impl Replay<'_> {
             output.extend_from_slice(&written);
             self.lines.insert(line, Rc::new(LineSegments { answers: Vec::new(), rest: written }));
         }
-        let mut generation = Generation::new(GenerationId(0), held.id, output.clone());
+        state.held = Some(held);
+        state.model = model.clone().or(state.model.take());
+        let place = self.place(turn);
+        state.pending.push(Pending { place, always: true, what: What::Output(Rc::from(output.as_slice())) });
+        if lines.iter().all(|&line| self.session.entries[line].copied) {
+            self.session.copies.calls += 1;
+            return;
+        }
+        let mut generation = Generation::new(GenerationId(0), held.id, output);
         generation.thread = self.threads[turn].to_string();
         generation.policy = model.as_deref().map(str::to_owned);
         generation.unrecorded = if reasons { vec!["reasoning".into()] } else { Vec::new() };
@@ -132,10 +140,6 @@ impl Replay<'_> {
         let era = state.era;
         let counted = |tokens| Call { generation: id, turn, era, context_bytes, context_segments, tokens };
         self.calls.extend(tokens.map(counted));
-        state.held = Some(held);
-        state.model = model.or(state.model.take());
-        let place = self.place(turn);
-        state.pending.push(Pending { place, always: true, what: What::Output(Rc::from(output)) });
     }
 
     fn said(&mut self, turn: usize, line: usize, key: &str, said: Vec<Said>, origin: Origin) -> Vec<SegmentId> {

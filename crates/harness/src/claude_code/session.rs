@@ -2,8 +2,9 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fault, Fidelity, Header, ReadOptions, Record, Severity};
+use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Severity};
 
+use super::copies::Copies;
 use super::link::Links;
 use super::load::Session;
 use super::replay::Replay;
@@ -37,6 +38,7 @@ fn is_line(shape: &Shape) -> bool {
 /// Converts a session file and what its sub-agents wrote beside it.
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut session = Session::new(options.lenient);
+    session.copies = Copies::find(input, options)?;
     let subagents = input.beside(&format!("{}/subagents", input.stem()))?;
     let subagents = subagents.into_iter().filter(|member| is_session(member.file_name()));
     for member in std::iter::once(input.main()).chain(subagents) {
@@ -46,7 +48,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     finish(session)
 }
 
-fn is_session(name: &str) -> bool {
+pub(super) fn is_session(name: &str) -> bool {
     [".jsonl", ".jsonl.gz", ".jsonl.zst"].iter().any(|end| name.ends_with(end))
 }
 
@@ -77,6 +79,7 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
     let heads: Vec<(usize, usize)> = replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
     let records = std::mem::take(&mut replay.records).into_records();
+    report_copies(&mut session);
     report_usage(&mut session, &turns.turns, &heads, &usage);
     let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
     let rank = |name: &Arc<str>| order.iter().position(|file| file == name);
@@ -98,6 +101,23 @@ fn header(session: &Session) -> Header {
     header.harness_version.clone_from(&session.version);
     header.files = session.files.iter().map(|file| file.listed.clone()).collect();
     header
+}
+
+fn report_copies(session: &mut Session) {
+    let copies = std::mem::take(&mut session.copies);
+    let mut warn = |at: Location, message| session.report.warn(at, Fault::Harness { code: "copied-history", message });
+    if let Some(at) = copies.first {
+        let (calls, lines) = (copies.calls, copies.of_main);
+        let message = format!(
+            "calls ({calls}) of sessions that lie beside, and lines ({lines}) of the session itself, are repeated; they are context"
+        );
+        warn(at, message);
+    }
+    if let Some((at, from)) = copies.strange {
+        let message =
+            format!("lines are forked from session {from}, which is not beside this one: its calls are in both files");
+        warn(at, message);
+    }
 }
 
 fn report_usage(session: &mut Session, turns: &[turns::Turn], heads: &[(usize, usize)], usage: &UsageCheck) {

@@ -22,6 +22,7 @@ struct Told {
     count: usize,
     turn: bool,
     context: bool,
+    summary: bool,
     bytes: usize,
 }
 
@@ -53,7 +54,14 @@ impl Rollout {
                     script.draft.warn(&spot.at, "payload.replacement_history", "pair-broken", text);
                 }
                 // The base instructions are no part of the history, and stand before every one.
-                let base = self.base.map(|node| Told { item: Item::Of(node), count: 1, turn: false, context: false, bytes: 0 });
+                let base = self.base.map(|node| Told {
+                    item: Item::Of(node),
+                    count: 1,
+                    turn: false,
+                    context: false,
+                    summary: false,
+                    bytes: 0,
+                });
                 base.into_iter().chain(told).collect()
             }
             None => {
@@ -71,7 +79,14 @@ impl Rollout {
             let (start, end) = (at, at + told.count);
             at = end;
             let (from, back) = (From::List { node, start, end }, Back::Into(node, end));
-            entries.push(Entry { from, back, turn: told.turn, context: told.context, bytes: told.bytes });
+            entries.push(Entry {
+                from,
+                back,
+                turn: told.turn,
+                context: told.context,
+                summary: told.summary,
+                bytes: told.bytes,
+            });
             items.push(told.item);
         }
         script.push(self.at, 0, spot, Step::List(List { items, change }));
@@ -125,6 +140,7 @@ impl Rollout {
             count: count(script, &entry),
             turn: entry.turn,
             context: entry.context,
+            summary: entry.summary,
             bytes: entry.bytes,
         };
         let mut told: Vec<Told> = kept.into_iter().map(told).collect();
@@ -145,7 +161,7 @@ fn summary_of(list: &[Line]) -> Option<String> {
 /// A summary as the harness's words and the text of the call that wrote it, where that is known.
 fn summary(text: &str, summariser: Option<&Summariser>, spot: &Spot) -> Vec<Told> {
     let key = format!("line-{}", spot.at.line);
-    let one = |item, count, bytes| Told { item, count, turn: true, context: false, bytes };
+    let one = |item, count, bytes| Told { item, count, turn: true, context: false, summary: true, bytes };
     let Some((found, words)) = summariser.and_then(|found| Some((found, text.strip_suffix(found.text.as_str())?))) else {
         let segment = spot.segment(key, script::text(Role::User, Origin::ExternalModel, text));
         return vec![one(Item::Told(vec![segment]), 1, text.len())];
@@ -172,7 +188,7 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
         let (segments, turn) = match item::piece(item, &key, spot) {
             Piece::Said(segments) => (segments, false),
             Piece::Given { segments, turn } => (segments, turn),
-            Piece::Output(segment) => (vec![segment], false),
+            Piece::Output(segment) => (vec![*segment], false),
             Piece::Silent | Piece::Unknown(_) => continue,
         };
         called.extend(segments.iter().flat_map(|segment| segment.calls.iter().cloned()));
@@ -184,11 +200,11 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
         }
         let context = !turn && segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
-        told.push(Told { count: segments.len(), item: Item::Told(segments), turn, context, bytes });
+        told.push(Told { count: segments.len(), item: Item::Told(segments), turn, context, summary: false, bytes });
         for call in open.drain(..) {
             broken += 1;
             let answer = spot.segment(format!("{call}#missing"), item::aborted(&call));
-            told.push(Told { count: 1, item: Item::New(vec![answer]), turn: false, context: false, bytes: 0 });
+            told.push(Told { count: 1, item: Item::New(vec![answer]), turn: false, context: false, summary: false, bytes: 0 });
         }
     }
     (told, broken)

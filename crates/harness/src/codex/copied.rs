@@ -90,7 +90,7 @@ impl Copied {
 fn number(piece: &Piece) -> Option<u64> {
     let segments = match piece {
         Piece::Said(segments) | Piece::Given { segments, .. } => segments.as_slice(),
-        Piece::Output(segment) => std::slice::from_ref(segment),
+        Piece::Output(segment) => std::slice::from_ref(&**segment),
         Piece::Silent | Piece::Unknown(_) => return None,
     };
     Some(script::content_number(segments))

@@ -11,6 +11,8 @@ pub(super) struct Entry {
     pub(super) turn: bool,
     /// Whether it is what the harness puts in before a turn.
     pub(super) context: bool,
+    /// Whether it is the summary of a compaction, which a later one does not keep.
+    pub(super) summary: bool,
     /// Bytes of its text.
     pub(super) bytes: usize,
 }
@@ -30,7 +32,7 @@ pub(super) enum From {
 impl Entry {
     /// What a node brought.
     pub(super) fn of(node: usize, turn: bool, context: bool, bytes: usize) -> Self {
-        Self { from: From::Node(node), back: Back::To(Some(node)), turn, context, bytes }
+        Self { from: From::Node(node), back: Back::To(Some(node)), turn, context, summary: false, bytes }
     }
 
     fn item(&self) -> Item {
@@ -68,7 +70,7 @@ impl History {
         const BUDGET: usize = 80_000;
         let first = self.entries.iter().position(|entry| entry.turn).unwrap_or(self.entries.len());
         let (mut left, mut cut, mut kept) = (BUDGET, false, Vec::new());
-        for entry in self.entries[first..].iter().rev().filter(|entry| entry.turn) {
+        for entry in self.entries[first..].iter().rev().filter(|entry| entry.turn && !entry.summary) {
             if left == 0 {
                 break;
             }

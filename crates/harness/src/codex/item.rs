@@ -15,7 +15,7 @@ pub(super) enum Piece {
     /// What stands in a person's place, and whether it begins a turn.
     Given { segments: Vec<Segment>, turn: bool },
     /// What a tool gave.
-    Output(Segment),
+    Output(Box<Segment>),
     /// Nothing that a request shows.
     Silent,
     /// A type that is not known.
@@ -67,7 +67,7 @@ pub(super) fn piece(item: Item, key: &str, spot: &Spot) -> Piece {
         }
         "function_call_output" | "custom_tool_call_output" | "mcp_tool_call_output" | "tool_search_output" => {
             let call = item.call_id.as_deref().unwrap_or_default();
-            Piece::Output(spot.segment(call, output(call, item.output)))
+            Piece::Output(Box::new(spot.segment(call, output(call, item.output))))
         }
         "compaction" | "compaction_summary" | "context_compaction" => {
             let size = item.encrypted_content.as_deref().map_or(0, str::len);

@@ -164,7 +164,7 @@ impl Rollout {
             }
             Piece::Output(segment) => {
                 self.close(script);
-                self.output(script, segment, spot);
+                self.output(script, *segment, spot);
             }
             Piece::Silent => {}
             Piece::Unknown(kind) => script.unknown(&format!("response_item {kind}"), &spot.at),

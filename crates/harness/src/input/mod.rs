@@ -196,6 +196,17 @@ impl Member {
         Ok(start)
     }
 
+    /// Its size in bytes, as it lies there.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`].
+    pub(crate) fn size(&self) -> Result<u64, HarnessError> {
+        match &self.at {
+            At::Path(path) => Ok(path.metadata().map_err(|source| HarnessError::io(&self.name, source))?.len()),
+            At::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
     /// What stands inside it, as an archive's entry does.
     pub(crate) fn inside(&self, entry: &str, bytes: Vec<u8>) -> Self {
         let name = format!("{}/{entry}", self.name);

@@ -14,8 +14,11 @@ use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
 /// How a log of inspect_ai is told from other files.
-pub(crate) const FORMAT: Format =
-    Format::new("inspect-ai", "an inspect_ai .eval log", |_: &Shape| false, convert).with_archive();
+pub(crate) const FORMAT: Format = Format::new("inspect-ai", "an inspect_ai .eval log", is_log, convert).with_archive();
+
+fn is_log(shape: &Shape) -> bool {
+    shape.has_all(&["version", "status", "eval"]) && shape.kind("samples").is_some()
+}
 
 /// Methods of compression, which the zip crate knows by number only as it is built here.
 const DEFLATE: u16 = 8;
@@ -25,6 +28,14 @@ const ZSTD: u16 = 93;
 #[serde(default)]
 struct Header {
     eval: Eval,
+    /// The samples of a log that is one document.
+    samples: Vec<Sample>,
+}
+
+impl Header {
+    fn version(&self) -> Option<String> {
+        self.eval.packages.get("inspect_ai")?.as_str().map(str::to_owned)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -36,13 +47,24 @@ struct Eval {
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("inspect-ai", options);
     let main = input.main();
+    if pleach_tree::compression(&main.start(4)?) != Some("zip") {
+        let file = script.draft.file(&main);
+        let (logs, at) = main.document::<Header>(options, &mut script.draft.report)?;
+        let spot = Spot { file, at };
+        for log in logs {
+            script.draft.header.harness_version = log.version();
+            log.samples.into_iter().for_each(|sample| play::sample(&mut script, sample, &spot));
+        }
+        return script.play();
+    }
     let damaged = |error: zip::result::ZipError| HarnessError::io(&main.name, io::Error::other(error.to_string()));
     let mut archive = ZipArchive::new(main.seek()?).map_err(damaged)?;
     for at in 0..archive.len() {
         let name = archive.by_index_raw(at).and_then(|entry| Ok(entry.name()?.into_owned())).map_err(damaged)?;
         let sample = name.starts_with("samples/") && name.ends_with(".json");
         let start = name == "header.json" || name == "_journal/start.json";
-        if !sample && !(start && script.draft.header.harness_version.is_none()) {
+        let wanted = sample || start && script.draft.header.harness_version.is_none();
+        if !wanted {
             continue;
         }
         let Some(bytes) = entry(&mut archive, at, &main, &mut script, options).map_err(damaged)? else { continue };
@@ -56,8 +78,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
             }
         } else {
             let (headers, _) = inner.document::<Header>(options, &mut script.draft.report)?;
-            let version = headers.first().and_then(|header| header.eval.packages.get("inspect_ai")?.as_str());
-            script.draft.header.harness_version = version.map(str::to_owned);
+            script.draft.header.harness_version = headers.first().and_then(Header::version);
         }
     }
     script.play()

@@ -1,4 +1,4 @@
-//! Logs of inspect_ai: `.eval` archives of format version 2, read from releases 0.3.100 to 0.3.285.
+//! Logs of inspect_ai: `.eval` archives of format version 2, and logs that are one JSON document, read from releases 0.3.100 to 0.3.285.
 //!
 //! # What a log becomes
 //! - **Rollouts** are samples: `ID_epoch_N`, with the sample's first score as outcome, in the group of the sample's id.
@@ -15,6 +15,7 @@
 //! An entry that is compressed in a way that is not read or is too large, a reference outside the pool, a text whose attachment is not there,
 //! a call with nothing before it.
 mod archive;
+mod compaction;
 mod message;
 mod play;
 mod pool;

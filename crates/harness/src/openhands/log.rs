@@ -1,115 +1,18 @@
 //! From the events of a log to its script.
 use std::sync::Arc;
 
-use pleach_tree::{By, Evidence, ReadOptions, ReplacementKind, Role, Segment, Trigger};
+use pleach_tree::{By, Evidence, ReplacementKind, Role, Segment, Trigger};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::Deserialize;
 
 use super::event::Event;
 use super::view::{self, Batches, Kind, Shown};
-use crate::detect::{self, Format};
-use crate::input::Member;
 use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
-use crate::shape::Shape;
-use crate::{Conversion, HarnessError, Input};
-
-/// How a log of OpenHands is told from other files.
-pub(crate) const FORMAT: Format =
-    Format::new("openhands", "an OpenHands event log", is_event, convert).with_folder(is_conversation);
-
-const KINDS: [&str; 9] = [
-    "SystemPromptEvent",
-    "MessageEvent",
-    "ActionEvent",
-    "ObservationEvent",
-    "UserRejectObservation",
-    "AgentErrorEvent",
-    "Condensation",
-    "CondensationRequest",
-    "ConversationStateUpdateEvent",
-];
-
-fn is_event(shape: &Shape) -> bool {
-    shape.is("kind", &KINDS) && shape.has_all(&["id", "timestamp", "source"])
-}
-
-fn is_conversation(input: &Input) -> Result<bool, HarnessError> {
-    match event_files(input)?.first() {
-        Some(member) => detect::is_of(member, is_event),
-        None => Ok(false),
-    }
-}
-
-/// The files of events in the order of their numbers.
-fn event_files(input: &Input) -> Result<Vec<Member>, HarnessError> {
-    let mut members = input.members()?;
-    members.retain(|member| member.file_name().starts_with("event-"));
-    members.sort_by_key(|member| number(member));
-    Ok(members)
-}
-
-fn number(member: &Member) -> Option<u64> {
-    member.file_name().strip_prefix("event-")?.split(['-', '.']).next()?.parse().ok()
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct BaseState {
-    agent: Agent,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Agent {
-    llm: Llm,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Llm {
-    model: Option<String>,
-}
-
-fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let mut script = Script::new("openhands", options);
-    let mut log = Log::default();
-    if input.is_folder() {
-        folder(input, &mut script, &mut log)?;
-    } else {
-        script.lines(&input.main(), |script, event: Event, spot| log.take(script, event, spot))?;
-    }
-    log.close(&mut script);
-    script.play()
-}
-
-fn folder(input: &Input, script: &mut Script, log: &mut Log) -> Result<(), HarnessError> {
-    let options = script.draft.options;
-    if let Some(state) = input.members()?.iter().find(|member| member.file_name() == "base_state.json") {
-        let (states, _) = state.document::<BaseState>(options, &mut script.draft.report)?;
-        log.model = states.into_iter().next().and_then(|state| state.agent.llm.model).map(Arc::from);
-    }
-    let mut last = None;
-    for member in event_files(input)? {
-        let file = script.draft.file(&member);
-        let (events, at) = member.document::<Event>(options, &mut script.draft.report)?;
-        let spot = Spot { file, at };
-        if let Some(number) = number(&member).filter(|&number| last == Some(number)) {
-            let message = format!("another file has number {number} too; both are taken, in the order of their names");
-            script.draft.fault(&spot.at, "", "duplicate-ordinal", message);
-        }
-        last = number(&member);
-        for event in events {
-            log.take(script, event, &spot);
-        }
-    }
-    Ok(())
-}
 
 /// The log as far as it is read.
 #[derive(Default)]
-struct Log {
+pub(super) struct Log {
     at: Option<usize>,
-    model: Option<Arc<str>>,
+    pub(super) model: Option<Arc<str>>,
     open: Option<Open>,
     /// Every id with the number of what its event says.
     seen: FxHashMap<String, u64>,
@@ -135,7 +38,7 @@ struct Open {
 }
 
 impl Log {
-    fn take(&mut self, script: &mut Script, mut event: Event, spot: &Spot) {
+    pub(super) fn take(&mut self, script: &mut Script, mut event: Event, spot: &Spot) {
         let id = match event.id.take() {
             Some(id) => id,
             None => {
@@ -220,7 +123,7 @@ impl Log {
     }
 
     /// Ends the response that may have more actions.
-    fn close(&mut self, script: &mut Script) {
+    pub(super) fn close(&mut self, script: &mut Script) {
         let Some(Open { output, mut shown, spot, .. }) = self.open.take() else { return };
         let call = Call { output, model: self.model.clone(), ..Call::default() };
         let node = script.push(self.at, 0, &spot, Step::Call(call));

@@ -17,7 +17,8 @@
 //! One id with two contents, two files of one number, a forgotten event that stands nowhere above, a second answer to a call, a call with
 //! nothing before it.
 mod event;
+mod load;
 mod log;
 mod view;
 
-pub(crate) use log::FORMAT;
+pub(crate) use load::FORMAT;

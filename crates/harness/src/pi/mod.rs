@@ -20,6 +20,7 @@
 //! # What is a fault
 //! A parent or a first kept entry that is not there, two entries with one id, a second result for a call, a call with nothing before it.
 mod entry;
+mod message;
 mod session;
 
 pub(crate) use session::FORMAT;

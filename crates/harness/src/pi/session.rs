@@ -1,11 +1,12 @@
 //! From the lines of a session to its script.
 use std::sync::Arc;
 
-use pleach_tree::{By, Origin, Part, ReadOptions, ReplacementKind, Role, Segment};
+use pleach_tree::{By, Origin, ReadOptions, ReplacementKind, Role, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::{Entry, Message};
-use crate::block::{self, Block, Content};
+use super::message::{BRANCH, COMPACTION, given, said, summary};
+use crate::block;
 use crate::detect::Format;
 use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::Shape;
@@ -277,51 +278,5 @@ impl Session {
             false => format!("the session was branched from {name}, which is not beside it: its calls are in both files"),
         };
         script.draft.warn(&spot.at, "parentSession", "copied-history", message);
-    }
-}
-
-const COMPACTION: [&str; 2] =
-    ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
-const BRANCH: [&str; 2] =
-    ["The following is a summary of a branch that this conversation came back from:\n\n<summary>\n", "</summary>"];
-
-/// A summary with the harness's words around it.
-fn summary(around: [&str; 2], summary: &str, id: &str, spot: &Spot) -> Vec<Segment> {
-    let part = |origin, text: &str, open| Segment { open, ..script::text(Role::User, origin, text) };
-    let parts = [
-        part(Origin::Harness, around[0], true),
-        part(Origin::ExternalModel, summary, true),
-        part(Origin::Harness, around[1], false),
-    ];
-    parts.into_iter().map(|part| spot.segment(id, part)).collect()
-}
-
-/// What stands in a person's place.
-fn given(content: Content, origin: Origin, id: &str, spot: &Spot) -> Vec<Segment> {
-    let texts = match content {
-        Content::Text(text) => vec![text],
-        Content::Blocks(blocks) => blocks.into_iter().map(block::text_of).collect(),
-        Content::Absent | Content::Odd => Vec::new(),
-    };
-    texts.into_iter().map(|text| spot.segment(id, script::text(Role::User, origin, text))).collect()
-}
-
-fn said(content: Content) -> Vec<Segment> {
-    let blocks = match content {
-        Content::Text(text) => return vec![script::said(Part::Content, text)],
-        Content::Blocks(blocks) => blocks,
-        Content::Absent | Content::Odd => return Vec::new(),
-    };
-    blocks.into_iter().map(said_block).collect()
-}
-
-fn said_block(block: Block) -> Segment {
-    match block.kind.as_str() {
-        "thinking" => script::said(Part::Reasoning, block.thinking.unwrap_or_default()),
-        "toolCall" => {
-            let input = block.rest.iter().find(|(key, _)| key == "arguments").map_or("{}", |(_, input)| input.get());
-            script::call(block.id.as_deref().unwrap_or_default(), block.name.as_deref().unwrap_or_default(), input)
-        }
-        _ => script::said(Part::Content, block::text_of(block)),
     }
 }

@@ -1,16 +1,16 @@
 //! A list that a harness rewrote, as the operation that makes it from the one before.
-use pleach_tree::{Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
+use pleach_tree::{ContextId, Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::play::{Play, State};
 use super::step::{Change, Item, List};
 use super::{Spot, content_number};
-use crate::ledger::Held;
+use crate::ledger::{Held, Ledger};
 
 /// A list that is to be made, item by item.
 enum Slot {
     There(SegmentId),
-    New(Segment),
+    New(Box<Segment>),
 }
 
 impl Play<'_> {
@@ -23,7 +23,7 @@ impl Play<'_> {
             let id = match slot {
                 Slot::There(id) => id,
                 Slot::New(segment) => {
-                    let written = self.write(vec![segment], spot);
+                    let written = self.write(vec![*segment], spot);
                     self.written[at].extend_from_slice(&written);
                     written[0]
                 }
@@ -60,7 +60,7 @@ impl Play<'_> {
                     list.iter().map(|&id| self.form(id, &places)).collect()
                 }
                 Item::New(segments) => {
-                    slots.extend(segments.into_iter().rev().map(Slot::New));
+                    slots.extend(segments.into_iter().rev().map(|segment| Slot::New(Box::new(segment))));
                     continue;
                 }
                 Item::Told(segments) => {
@@ -75,7 +75,7 @@ impl Play<'_> {
                         if segment.origin == Origin::Policy {
                             segment.origin = Origin::ExternalModel;
                         }
-                        slots.push(same.map_or(Slot::New(segment), |place| Slot::There(before[place])));
+                        slots.push(same.map_or(Slot::New(Box::new(segment)), |place| Slot::There(before[place])));
                     }
                     continue;
                 }
@@ -116,6 +116,16 @@ impl Play<'_> {
         if let Some(rest) = after.strip_prefix(before) {
             return ledger.append(from, rest.to_vec());
         }
+        let swapped = swapped(ledger, before, &after);
+        let (held, before) =
+            match swapped.as_ref().filter(|(list, _)| Cut::of(list, &after, |id| ledger.is_system(id)).is_some()) {
+                Some((list, evict)) => {
+                    let evict = Evict { context: held.id, from: held.id, by: Some(by.clone()), ..evict.clone() };
+                    let evict = Evict { trigger: change.trigger, evidence: Some(change.evidence), ..evict };
+                    (ledger.evict(evict, list), list.as_slice())
+                }
+                None => (held, before),
+            };
         let Some(cut) = Cut::of(before, &after, |id| ledger.is_system(id)) else {
             let replace = Replace { context: held.id, from: held.id, segments: after, by: Some(by), extra: Extra::new() };
             return ledger.replace(replace);
@@ -142,6 +152,36 @@ impl Play<'_> {
         let held = ledger.evict(evict, &after[..end]);
         if cut.behind == 0 { held } else { ledger.append(Some(held), after[end..].to_vec()) }
     }
+}
+
+/// The eviction of results by others of the same calls, where something else leaves as well, and the list behind it.
+fn swapped(ledger: &Ledger, before: &[SegmentId], after: &[SegmentId]) -> Option<(Vec<SegmentId>, Evict)> {
+    let stays: FxHashSet<SegmentId> = after.iter().copied().collect();
+    let known: FxHashSet<SegmentId> = before.iter().copied().collect();
+    let call = |id: SegmentId| ledger.written(id).and_then(|segment| segment.result_of.as_deref());
+    let fresh = after.iter().copied().filter(|id| !known.contains(id));
+    let mut fresh: FxHashMap<&str, SegmentId> = fresh.filter_map(|id| Some((call(id)?, id))).collect();
+    let (mut evicted, mut put) = (Vec::new(), Vec::new());
+    let swap = |&id: &SegmentId| {
+        let new = call(id).filter(|_| !stays.contains(&id)).and_then(|call| fresh.remove(call));
+        evicted.extend(new.map(|_| Evicted::whole(id)));
+        put.extend(new);
+        new.unwrap_or(id)
+    };
+    let list: Vec<SegmentId> = before.iter().map(swap).collect();
+    let alone = list.iter().all(|id| stays.contains(id));
+    let replacement = Replacement::new(ReplacementKind::Placeholder, put, Place::InPlace);
+    let evict = Evict {
+        context: ContextId(0),
+        from: ContextId(0),
+        evicted,
+        replacement: Some(replacement),
+        by: None,
+        trigger: None,
+        evidence: None,
+        extra: Extra::new(),
+    };
+    (!alone && !evict.evicted.is_empty()).then_some((list, evict))
 }
 
 /// One eviction, and what is appended behind it.
