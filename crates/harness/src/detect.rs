@@ -98,6 +98,12 @@ formats! {
     Requests => requests;
     /// Trajectories in the Agent Trajectory Interchange Format.
     Atif => atif;
+    /// Rollouts of MemexRL.
+    MemexRl => memexrl;
+    /// Runs of TC-RAG.
+    TcRag => tcrag;
+    /// Runs of AgentFold.
+    AgentFold => agentfold;
 }
 
 impl Harness {

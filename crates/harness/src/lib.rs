@@ -9,6 +9,7 @@
 //! println!("{} records\n{}", session.records.len(), session.report);
 //! # Ok::<(), pleach_harness::HarnessError>(())
 //! ```
+mod agentfold;
 pub mod atif;
 mod block;
 pub mod claude_code;
@@ -21,6 +22,7 @@ mod genai;
 mod input;
 mod inspect_ai;
 mod ledger;
+mod memexrl;
 mod opencode;
 mod openhands;
 mod pi;
@@ -32,6 +34,7 @@ mod requests;
 mod rl;
 mod script;
 mod shape;
+mod tcrag;
 mod threads;
 mod wording;
 

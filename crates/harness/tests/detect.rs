@@ -36,6 +36,22 @@ fn an_unknown_file_says_what_could_be_given_instead() {
 }
 
 #[test]
+fn every_format_has_a_name_of_its_own_that_finds_it() {
+    for &harness in Harness::ALL {
+        assert_eq!(Harness::named(harness.name()).unwrap(), harness);
+    }
+    let error = Harness::named("abacus").unwrap_err().to_string();
+    assert!(error.starts_with("abacus: is no known format; name one of records, "), "{error}");
+}
+
+#[test]
+fn a_folder_is_no_session_unless_a_format_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = convert(folder.path(), ReadOptions::STRICT).unwrap_err();
+    assert!(matches!(error, HarnessError::Folder { .. }), "{error}");
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let Err(error) = convert(folder.path().join("none.jsonl"), ReadOptions::STRICT) else { panic!("must fail") };

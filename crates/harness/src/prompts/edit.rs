@@ -122,7 +122,9 @@ impl<U: Units> Prompts<U> {
         }
         if !tail.old.is_empty() {
             let first = Hole { new: tail.new.start..tail.new.end.min(tail.new.start + tail.old.len()), ..tail.clone() };
-            let cut = match self.pair(edit, &first) {
+            // Nothing that stands behind shows that each message is in the place of another one, but for results of the same calls.
+            let results = tail.old.clone().all(|at| self.units.is_result(edit.head.units[at]));
+            let cut = match self.pair(edit, &first).filter(|_| results) {
                 Some(kind) => {
                     let end = first.new.end;
                     pairs.push((kind, first));
@@ -182,7 +184,8 @@ impl<U: Units> Prompts<U> {
         let mut pairs = hole.old.clone().zip(hole.new.clone());
         let kind = |(old, new): (usize, usize)| self.units.stands_for(edit.call.prompt[new], edit.head.units[old]);
         let first = kind(pairs.next()?)?;
-        pairs.all(|pair| kind(pair) == Some(first)).then_some(first)
+        let alike = pairs.all(|pair| kind(pair) == Some(first));
+        (alike && !self.author(edit, &edit.call.prompt[hole.new.clone()]).1).then_some(first)
     }
 
     /// How much of what is new behind a cut stands for what is gone: up to what quotes a call, else the first message.

@@ -1,9 +1,10 @@
 //! Calls in the order of a log, and the contexts that follow from their prompts.
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use pleach_tree::{ForkReason, Generation, GenerationId, Origin, SegmentId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::call::{Call, Said};
 use super::head::{Head, Heads, Mark};
@@ -24,6 +25,8 @@ pub(crate) struct Prompts<U> {
     conversations: Vec<String>,
     counts: BTreeMap<(String, String), usize>,
     waiting: Option<Call>,
+    /// Numbers of the calls so far.
+    seen: FxHashSet<u64>,
 }
 
 /// A context as it stands before a call, with its units.
@@ -66,11 +69,10 @@ impl<U: Units> Prompts<U> {
     }
 
     fn step(&mut self, draft: &mut Draft, call: Call, summariser: bool) {
-        let mut heads = self.heads.remove(&call.rollout).unwrap_or_default();
-        if self.repeated(draft, &heads, &call) {
-            self.heads.insert(call.rollout.clone(), heads);
+        if self.repeated(draft, &call) {
             return;
         }
+        let mut heads = self.heads.remove(&call.rollout).unwrap_or_default();
         let (ready, spot) = match read(&self.units, &heads, &call) {
             None => self.root(draft, &call, summariser),
             Some((place, Reading::Extends)) => self.extend(draft, &mut heads, place, &call, summariser),
@@ -104,16 +106,15 @@ impl<U: Units> Prompts<U> {
     }
 
     /// Whether the record of a call stands twice, which would train it twice.
-    fn repeated(&self, draft: &mut Draft, heads: &Heads, call: &Call) -> bool {
-        let said = call.output();
-        let named = U::SPLITS || !call.key.is_empty();
-        let same = |head: &Head| {
-            (U::SPLITS || head.key == call.key)
-                && head.thread == call.thread
-                && head.said() == said
-                && head.units[..head.prompt] == call.prompt
-        };
-        let repeated = named && heads.all().any(|(_, head)| same(head));
+    fn repeated(&mut self, draft: &mut Draft, call: &Call) -> bool {
+        if !U::SPLITS && call.key.is_empty() {
+            return false;
+        }
+        // Ids that are all the same are one call; messages may be said again, so the record's own key counts too.
+        let key = if U::SPLITS { "" } else { call.key.as_str() };
+        let mut hasher = DefaultHasher::new();
+        (key, &call.rollout, &call.thread, &call.prompt, call.output()).hash(&mut hasher);
+        let repeated = !self.seen.insert(hasher.finish());
         if repeated {
             let message = format!("call {} stands twice with the same prompt and answer; the first is kept", call.key);
             draft.warn(&call.spot.at, "", "repeated-call", message);
@@ -234,7 +235,6 @@ impl<U: Units> Prompts<U> {
             thread: call.thread.clone(),
             marks,
             cuts,
-            key: call.key.clone(),
         }
     }
 }

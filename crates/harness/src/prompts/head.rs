@@ -24,8 +24,6 @@ pub(super) struct Head {
     pub(super) marks: Vec<Mark>,
     /// Where units were changed; a segment behind one may be there in part only.
     pub(super) cuts: Vec<usize>,
-    /// The key of the call, to know a record that stands twice.
-    pub(super) key: String,
 }
 
 /// A call whose prompt is the first `prompt` units of a list, and whose output goes on to `end`, if it is in the list.

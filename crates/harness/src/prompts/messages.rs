@@ -84,6 +84,10 @@ impl Units for Messages {
         }
     }
 
+    fn is_result(&self, unit: u32) -> bool {
+        self.key(unit).is_some_and(|key| key.result_of.is_some())
+    }
+
     fn is_system(&self, unit: u32) -> bool {
         self.key(unit).is_some_and(|key| key.role == Role::System)
     }

@@ -47,6 +47,9 @@ pub(crate) trait Units {
     /// What it is for `new` to stand where `old` stood, where it can stand for it alone.
     fn stands_for(&self, new: u32, old: u32) -> Option<ReplacementKind>;
 
+    /// Whether a unit answers a tool call.
+    fn is_result(&self, unit: u32) -> bool;
+
     /// Whether a unit is an instruction at the head of a context.
     fn is_system(&self, unit: u32) -> bool;
 

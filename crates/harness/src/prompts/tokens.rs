@@ -23,6 +23,10 @@ impl Units for Tokens {
         None
     }
 
+    fn is_result(&self, _: u32) -> bool {
+        false
+    }
+
     fn is_system(&self, _: u32) -> bool {
         false
     }

@@ -19,7 +19,7 @@ pub(super) fn turns(exchange: &Exchange) -> Turns {
     Turns { given, said, behind: None, hides_reasoning }
 }
 
-fn message(message: &Value) -> Vec<Segment> {
+pub(crate) fn message(message: &Value) -> Vec<Segment> {
     match field(message, "role") {
         "system" | "developer" => vec![system(joined(message.get("content")))],
         "assistant" => assistant(message),

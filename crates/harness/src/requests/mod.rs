@@ -14,7 +14,7 @@
 //!   loss; `reasoning_content`, which engines take from the sampled tokens, is the policy's.
 mod anthropic;
 mod body;
-mod chat;
+pub(crate) mod chat;
 mod parts;
 mod responses;
 mod stream;

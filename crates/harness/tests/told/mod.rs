@@ -114,7 +114,8 @@ fn brief(segment: &Segment) -> String {
         (_, Some(tokens)) => format!("{}{tokens:?}", mark(segment)),
         (Some(text), None) => {
             let short: String = text.chars().take(48).collect();
-            format!("{}{short}{}", mark(segment), if short.len() < text.len() { ".." } else { "" })
+            let more = if short.len() < text.len() { ".." } else { "" };
+            format!("{}{}{more}", mark(segment), short.replace('\n', "\\n"))
         }
         (None, None) => format!("{}?", mark(segment)),
     }
