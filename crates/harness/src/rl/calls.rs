@@ -53,6 +53,8 @@ impl Log {
             self.outcome(&rollout, &sample, at);
             return;
         }
+        // Steps that name no rollout are those of one, found by what they hold; a sample with its reward is a rollout by itself.
+        let named = named.or_else(|| sample.is_whole().then(|| format!("r{}", self.samples - 1)));
         let thread = named.is_some().then(|| "main".to_owned());
         let rollout = named.unwrap_or_else(|| "r0".into());
         let place = Place { rollout: &rollout, thread, policy, trained };

@@ -6,7 +6,8 @@
 //! # What is read
 //! - **verifiers rollouts**: `{"trajectory":[{"tokens":{"prompt_ids","completion_ids","completion_mask","completion_logprobs"},
 //!   "trajectory_id"}], "reward", "example_id"}`, one a line; a `trajectory_id` is a thread.
-//! - **Steps by themselves**: `{"prompt_ids","completion_ids",..}`, with a `rollout_id` or `trajectory_id` where they have one.
+//! - **Steps by themselves**: `{"prompt_ids","completion_ids",..}`, with a `rollout_id` or `trajectory_id` where they have one. Those
+//!   without are the steps of one rollout, in threads that follow from their prompts, unless they have a reward of their own.
 //! - **slime samples**: `{"tokens","response_length","loss_mask","rollout_log_probs","reward","status","group_index","index"}`. Every
 //!   run of the response under mask 1 is a generation, what stands between runs came from the environment. Samples of one `index`
 //!   (or `session_id`) are one rollout, in the order of the file.

@@ -160,6 +160,11 @@ impl Sample {
         }
     }
 
+    /// Whether it is all of a rollout: several turns in one sequence, or something with a reward of its own.
+    pub(super) fn is_whole(&self) -> bool {
+        self.tokens.is_some() || self.response_ids.is_some() || self.reward.is_some() || self.reward_score.is_some()
+    }
+
     /// Which weights sampled it.
     pub(super) fn policy(&self) -> Option<String> {
         self.weight_versions.last().map(ToString::to_string).or_else(|| self.model.clone())
