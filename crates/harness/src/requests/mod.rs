@@ -137,7 +137,8 @@ impl Log {
                 (Some(id), choice) => format!("{id}#{choice}"),
                 (None, _) => format!("call-{}", self.calls),
             };
-            if let Some(id) = id.as_ref().filter(|_| choice == 0) {
+            let referable = choice == 0 && exchange.api() == body::Api::Responses;
+            if let Some(id) = id.as_ref().filter(|_| referable) {
                 let kept = turns.given.iter().map(|segment| self.prompts.units.unit(segment));
                 let units = kept.chain(said.iter().flat_map(|said| said.units.iter().copied())).collect();
                 self.answers.insert(id.clone(), Answer { behind: turns.behind.clone(), units });
