@@ -36,6 +36,17 @@ pub(crate) struct Block {
 }
 
 impl Content {
+    /// The text of every block, thinking too.
+    pub(crate) fn texts(self) -> Vec<String> {
+        match self {
+            Self::Text(text) => vec![text],
+            Self::Blocks(blocks) => {
+                blocks.into_iter().map(|mut block| block.thinking.take().unwrap_or_else(|| text_of(block))).collect()
+            }
+            Self::Absent | Self::Odd => Vec::new(),
+        }
+    }
+
     /// The text, where it is one text and nothing else.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {

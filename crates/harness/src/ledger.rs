@@ -2,10 +2,10 @@
 use std::sync::Arc;
 
 use pleach_tree::{
-    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Place, Record, Replace, Role,
-    Segment, SegmentId, Source,
+    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Record, Replace, Role, Segment,
+    SegmentId, Source,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// The records that an adapter writes: it counts the ids of each kind and knows what every context holds.
 ///
@@ -81,50 +81,6 @@ impl Ledger {
         let id = self.context();
         self.records.push(Record::Evict(Evict { context: id, ..evict }));
         Held { id, last: self.extend(None, list) }
-    }
-
-    /// Writes an eviction of whole segments, whose context is filled in here; what it holds follows from the record.
-    ///
-    /// What is not in `from` is taken as not listed; where nothing remains to leave, nothing is written and `from` comes back.
-    pub(crate) fn remove(&mut self, from: Held, mut evict: Evict) -> Held {
-        let list = self.list(Some(from));
-        let there: FxHashSet<SegmentId> = list.iter().copied().collect();
-        let mut gone = FxHashSet::default();
-        evict.evicted.retain(|evicted| there.contains(&evicted.segment) && gone.insert(evicted.segment));
-        if gone.is_empty() {
-            return from;
-        }
-        let list = self.placed(&list, &evict);
-        self.evict(Evict { from: from.id, ..evict }, &list)
-    }
-
-    /// What is left of a list, with the replacement where its place says.
-    fn placed(&self, list: &[SegmentId], evict: &Evict) -> Vec<SegmentId> {
-        let holes: FxHashMap<SegmentId, usize> =
-            evict.evicted.iter().enumerate().map(|(at, hole)| (hole.segment, at)).collect();
-        let (put, place) = evict.replacement.as_ref().map_or((&[][..], Place::InPlace), |put| (&put.segments[..], put.place));
-        let one_each = place == Place::InPlace && put.len() == holes.len();
-        let mut out = Vec::with_capacity(list.len() + put.len());
-        let mut first = None;
-        for &segment in list {
-            match holes.get(&segment) {
-                Some(&at) if one_each => out.push(put[at]),
-                Some(_) => {
-                    first.get_or_insert(out.len());
-                }
-                None => out.push(segment),
-            }
-        }
-        let leading = || out.iter().take_while(|&&id| self.is_system(id)).count();
-        let at = match place {
-            _ if one_each => return out,
-            Place::Head => leading(),
-            Place::AfterKept => out.len(),
-            Place::InPlace | Place::BeforeFirst => first.unwrap_or(out.len()),
-            Place::Index(index) => (index as usize).min(out.len()),
-        };
-        out.splice(at..at, put.iter().copied());
-        out
     }
 
     pub(crate) fn is_system(&self, segment: SegmentId) -> bool {

@@ -237,7 +237,10 @@ fn an_ordinal_that_stands_twice_keeps_its_first_line() {
         numbered(2, said("user", "ho")),
         numbered(3, said("assistant", "x")),
     ];
-    assert_eq!(faults(&lines), ["r.jsonl:3: ordinal: duplicate-ordinal: ordinal 2 is that of line 2; the first is kept"]);
+    assert_eq!(
+        faults(&lines),
+        ["r.jsonl:3: ordinal: duplicate-ordinal: ordinal 2 stands behind 2; a line above has it and is kept"]
+    );
 }
 
 #[test]

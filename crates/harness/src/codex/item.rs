@@ -42,10 +42,10 @@ pub(super) fn piece(item: Item, key: &str, spot: &Spot) -> Piece {
     match item.kind.as_str() {
         "message" => match item.role.as_deref() {
             Some("assistant") => {
-                Piece::Said(texts(item.content).into_iter().map(|text| at(script::said(Part::Content, text))).collect())
+                Piece::Said(item.content.texts().into_iter().map(|text| at(script::said(Part::Content, text))).collect())
             }
             role => {
-                let texts = texts(item.content);
+                let texts = item.content.texts();
                 let turn = role == Some("user") && !texts.first().is_some_and(|text| is_marked(text));
                 let origin = if turn { Origin::Human } else { Origin::Harness };
                 let role = if matches!(role, Some("developer" | "system")) { Role::System } else { Role::User };
@@ -76,7 +76,7 @@ pub(super) fn piece(item: Item, key: &str, spot: &Spot) -> Piece {
             Piece::Given { segments, turn: false }
         }
         "agent_message" => {
-            let segments = texts(item.content).into_iter().map(|text| at(script::text(Role::User, Origin::Harness, text)));
+            let segments = item.content.texts().into_iter().map(|text| at(script::text(Role::User, Origin::Harness, text)));
             Piece::Given { segments: segments.collect(), turn: true }
         }
         "ghost_snapshot" | "compaction_trigger" | "additional_tools" | "other" => Piece::Silent,
@@ -89,18 +89,10 @@ fn is_marked(text: &str) -> bool {
     MARKS.iter().any(|mark| start.starts_with(mark))
 }
 
-fn texts(content: Content) -> Vec<String> {
-    match content {
-        Content::Text(text) => vec![text],
-        Content::Blocks(blocks) => blocks.into_iter().map(block::text_of).collect(),
-        Content::Absent | Content::Odd => Vec::new(),
-    }
-}
-
 /// The raw text where it is recorded, else the provider's summary.
 fn reasoning(raw: Content, summary: Content) -> Segment {
-    match texts(raw) {
-        raw if raw.is_empty() => script::said(Part::Reasoning, texts(summary).join("\n\n")),
+    match raw.texts() {
+        raw if raw.is_empty() => script::said(Part::Reasoning, summary.texts().join("\n\n")),
         raw => Segment { origin: Origin::Policy, ..script::said(Part::Reasoning, raw.join("\n")) },
     }
 }

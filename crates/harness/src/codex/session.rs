@@ -54,7 +54,8 @@ pub(super) struct Rollout {
     started: bool,
     model: Option<Arc<str>>,
     tokens: i64,
-    ordinals: FxHashMap<u64, u64>,
+    /// The ordinal of the last line; they only grow.
+    ordinal: Option<u64>,
     /// Calls of tools, and whether they have an output.
     calls: FxHashMap<String, bool>,
     unanswered: Vec<String>,
@@ -99,13 +100,15 @@ impl Rollout {
     /// Whether a line has the ordinal of an earlier one.
     fn repeats(&mut self, script: &mut Script, line: &Line, spot: &Spot) -> bool {
         let Some(ordinal) = line.ordinal else { return false };
-        match self.ordinals.insert(ordinal, spot.at.line) {
-            None => false,
-            Some(first) => {
-                self.ordinals.insert(ordinal, first);
-                let message = format!("ordinal {ordinal} is that of line {first}; the first is kept");
+        match self.ordinal {
+            Some(last) if ordinal <= last => {
+                let message = format!("ordinal {ordinal} stands behind {last}; a line above has it and is kept");
                 script.draft.fault(&spot.at, "ordinal", "duplicate-ordinal", message);
                 true
+            }
+            _ => {
+                self.ordinal = Some(ordinal);
+                false
             }
         }
     }

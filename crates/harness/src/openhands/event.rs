@@ -71,12 +71,12 @@ impl Event {
     pub(super) fn said(&mut self, id: &str, spot: &Spot) -> Vec<Segment> {
         let message = self.llm_message.take().unwrap_or_default();
         let reasoning = self.reasoning_content.take().or(message.reasoning_content).filter(|text| !text.is_empty());
-        let mut thinking = texts(std::mem::take(&mut self.thinking_blocks));
-        thinking.extend(texts(message.thinking_blocks));
+        let mut thinking = std::mem::take(&mut self.thinking_blocks).texts();
+        thinking.extend(message.thinking_blocks.texts());
         // Both hold the same text where both are recorded.
         let reasoning = if thinking.is_empty() { reasoning.into_iter().collect() } else { thinking };
         let mut said: Vec<Segment> = reasoning.into_iter().map(|text| script::said(Part::Reasoning, text)).collect();
-        let content = texts(std::mem::take(&mut self.thought)).into_iter().chain(texts(message.content));
+        let content = std::mem::take(&mut self.thought).texts().into_iter().chain(message.content.texts());
         said.extend(content.map(|text| script::said(Part::Content, text)));
         said.extend(self.tool_call.take().map(|call| self.called(call)));
         said.into_iter().map(|said| spot.segment(id, said)).collect()
@@ -107,8 +107,8 @@ impl Event {
                 let human = self.source.as_deref() == Some("user");
                 let origin = if human { Origin::Human } else { Origin::Harness };
                 let role = if message.role == "system" { Role::System } else { Role::User };
-                given.extend(texts(message.content).into_iter().map(|text| script::text(role, origin, text)));
-                let added = texts(std::mem::take(&mut self.extended_content)).into_iter();
+                given.extend(message.content.texts().into_iter().map(|text| script::text(role, origin, text)));
+                let added = std::mem::take(&mut self.extended_content).texts().into_iter();
                 given.extend(added.map(|text| script::text(role, Origin::Harness, text)));
             }
             "CondensationSummaryEvent" => {
@@ -129,7 +129,7 @@ impl Event {
             (None, Some(reason), _) => script::result(&call, format!("Action rejected: {reason}"), true),
             (None, None, error) => script::result(&call, error.unwrap_or_default(), true),
         };
-        for text in texts(std::mem::take(&mut self.extended_content)) {
+        for text in std::mem::take(&mut self.extended_content).texts() {
             let so_far = segment.text.get_or_insert_default();
             so_far.push('\n');
             so_far.push_str(&text);
@@ -148,14 +148,4 @@ fn observed(mut observation: Value) -> String {
     }
     wording::leave_out_data("", &mut observation);
     observation.to_string()
-}
-
-fn texts(content: Content) -> Vec<String> {
-    match content {
-        Content::Text(text) => vec![text],
-        Content::Blocks(blocks) => {
-            blocks.into_iter().map(|mut block| block.thinking.take().unwrap_or_else(|| block::text_of(block))).collect()
-        }
-        Content::Absent | Content::Odd => Vec::new(),
-    }
 }

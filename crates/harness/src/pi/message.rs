@@ -24,12 +24,7 @@ pub(super) fn summary(around: [&str; 2], summary: &str, id: &str, spot: &Spot) -
 
 /// What stands in a person's place.
 pub(super) fn given(content: Content, origin: Origin, id: &str, spot: &Spot) -> Vec<Segment> {
-    let texts = match content {
-        Content::Text(text) => vec![text],
-        Content::Blocks(blocks) => blocks.into_iter().map(block::text_of).collect(),
-        Content::Absent | Content::Odd => Vec::new(),
-    };
-    texts.into_iter().map(|text| spot.segment(id, script::text(Role::User, origin, text))).collect()
+    content.texts().into_iter().map(|text| spot.segment(id, script::text(Role::User, origin, text))).collect()
 }
 
 /// What a call said.

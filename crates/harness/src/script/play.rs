@@ -5,7 +5,7 @@ use pleach_tree::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::step::{Author, Call, Change, Item, Step, Swap};
+use super::step::{Author, Call, Change, Item, Node, Step, Swap};
 use super::{Script, Spot, content_number};
 use crate::draft::Draft;
 use crate::ledger::Held;
@@ -45,28 +45,51 @@ struct Shape {
     own: Vec<u32>,
     /// Nodes of any conversation that do.
     all: Vec<u32>,
-    /// The calls among the own ones that were played already.
+    /// Whether an own one was played already, and whether one of those was a call.
+    met: Vec<bool>,
     calls: Vec<bool>,
 }
 
+impl Shape {
+    /// How nodes hang together, and each as a node of the tree of calls.
+    fn of(nodes: &[Node]) -> (Self, Vec<Branch>) {
+        let none = || vec![false; nodes.len()];
+        let mut shape = Self { own: vec![0; nodes.len()], all: vec![0; nodes.len()], met: none(), calls: none() };
+        let mut branches = Vec::with_capacity(nodes.len());
+        for (at, node) in nodes.iter().enumerate() {
+            let parent = node.parent.filter(|&parent| nodes[parent].conversation == node.conversation);
+            parent.into_iter().for_each(|parent| shape.own[parent] += 1);
+            node.parent.into_iter().for_each(|parent| shape.all[parent] += 1);
+            let is_call = matches!(node.step, Step::Call(_));
+            branches.push(Branch { parent, conversation: node.conversation, place: at as u64, is_call });
+        }
+        (shape, branches)
+    }
+
+    /// Why a node opens a branch: it is in another conversation than the one it goes on from, or not the first that goes on from it.
+    fn opens(&mut self, nodes: &[Node], at: usize) -> Option<ForkReason> {
+        let node = &nodes[at];
+        let parent = node.parent?;
+        if nodes[parent].conversation != node.conversation {
+            return Some(node.fork.unwrap_or(ForkReason::Subagent));
+        }
+        let is_call = matches!(node.step, Step::Call(_));
+        let first = !std::mem::replace(&mut self.met[parent], true);
+        let retried = self.calls[parent] && is_call;
+        self.calls[parent] |= is_call;
+        let reason = if retried { ForkReason::Retry } else { ForkReason::Rewind };
+        (!first).then(|| node.fork.unwrap_or(reason))
+    }
+}
+
+/// Plays every node, each behind the one it goes on from.
 pub(super) fn play(script: &mut Script) {
     let mut nodes = std::mem::take(&mut script.nodes);
-    let same = |node: usize, nodes: &[super::Node]| {
-        nodes[node].parent.filter(|&parent| nodes[parent].conversation == nodes[node].conversation)
-    };
-    let mut shape = Shape { own: vec![0; nodes.len()], all: vec![0; nodes.len()], calls: vec![false; nodes.len()] };
-    let mut branches = Vec::with_capacity(nodes.len());
-    for (at, node) in nodes.iter().enumerate() {
-        let parent = same(at, &nodes);
-        parent.into_iter().for_each(|parent| shape.own[parent] += 1);
-        node.parent.into_iter().for_each(|parent| shape.all[parent] += 1);
-        let is_call = matches!(node.step, Step::Call(_));
-        branches.push(Branch { parent, conversation: node.conversation, place: at as u64, is_call });
-    }
+    let (mut shape, branches) = Shape::of(&nodes);
     let order: Vec<usize> = (0..nodes.len()).collect();
     let conversations: Vec<&str> = script.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
     let threads = threads::names(&branches, &order, &conversations);
-    let told = |node: &super::Node| match &node.step {
+    let told = |node: &Node| match &node.step {
         Step::List(list) => list.items.iter().any(|item| matches!(item, Item::Told(_))),
         _ => false,
     };
@@ -92,7 +115,7 @@ pub(super) fn play(script: &mut Script) {
                 if left[parent] == 0 { states[parent].take() } else { states[parent].clone() }.unwrap_or_default()
             }
         };
-        if let (Some(parent), Some(reason)) = (parent, opens(&nodes, at, &mut shape))
+        if let (Some(parent), Some(reason)) = (parent, shape.opens(&nodes, at))
             && let Some(held) = state.held.filter(|_| parent < at)
         {
             state.held = Some(play.draft.ledger.fork(held, reason));
@@ -111,25 +134,6 @@ pub(super) fn play(script: &mut Script) {
         }
     }
 }
-
-/// Why a node opens a branch: it is in another conversation than the one it goes on from, or not the first that goes on from it.
-fn opens(nodes: &[super::Node], at: usize, shape: &mut Shape) -> Option<ForkReason> {
-    let node = &nodes[at];
-    let parent = node.parent?;
-    if nodes[parent].conversation != node.conversation {
-        return Some(node.fork.unwrap_or(ForkReason::Subagent));
-    }
-    let is_call = matches!(node.step, Step::Call(_));
-    // The counts of nodes that were met are marked by their highest bit.
-    let first = shape.own[parent] & FIRST == 0;
-    shape.own[parent] |= FIRST;
-    let retried = shape.calls[parent] && is_call;
-    shape.calls[parent] |= is_call;
-    let reason = if retried { ForkReason::Retry } else { ForkReason::Rewind };
-    (!first).then(|| node.fork.unwrap_or(reason))
-}
-
-const FIRST: u32 = 1 << 31;
 
 impl Play<'_> {
     fn step(&mut self, at: usize, step: Step, spot: &Spot, state: &mut State, thread: (&str, Option<&str>)) {
