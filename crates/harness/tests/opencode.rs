@@ -100,7 +100,7 @@ fn a_tail_stands_before_the_summary_until_april_2026_and_behind_it_since() {
         ]
         .concat()
     };
-    let last = |shown: &str| shown.lines().filter(|line| line.starts_with("    [")).last().unwrap().to_owned();
+    let last = |shown: &str| shown.lines().rfind(|line| line.starts_with("    [")).unwrap().to_owned();
     assert_eq!(last(&strict(&with_tail(6))), "    [m3 m4 m5 m6]");
     assert_eq!(last(&strict(&with_tail(8_000_000_000))), "    [m5 m6 m3 m4]");
 }

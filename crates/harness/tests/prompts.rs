@@ -87,10 +87,9 @@ fn check(calls: &[(Vec<u32>, Vec<u32>)], named: bool) -> Result<(), TestCaseErro
     let tree = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
     let (tree, _) = tree.map_err(|error| TestCaseError::fail(error.to_string()))?;
     let repeated = conversion.report.diagnostics.iter().filter(|found| found.to_string().contains("repeated-call")).count();
-    let mut views = tree.views();
     let mut left = calls.iter();
     let mut skipped = 0;
-    while let Some(view) = views.next() {
+    for view in tree.views() {
         loop {
             let (prompt, said) = left.next().unwrap();
             let whole: Vec<u32> = prompt.iter().chain(said).copied().collect();
