@@ -66,7 +66,8 @@ fn codex(bytes: usize) -> Vec<u8> {
         }
         for call in 0..2 {
             let arguments = json!({"file": call}).to_string();
-            let payload = json!({"type": "function_call", "name": "read", "arguments": arguments, "call_id": format!("c{turn}-{call}")});
+            let payload =
+                json!({"type": "function_call", "name": "read", "arguments": arguments, "call_id": format!("c{turn}-{call}")});
             line(&mut session, "response_item", payload);
         }
         for call in 0..2 {
@@ -74,7 +75,8 @@ fn codex(bytes: usize) -> Vec<u8> {
             let payload = json!({"type": "function_call_output", "call_id": format!("c{turn}-{call}"), "output": output});
             line(&mut session, "response_item", payload);
         }
-        let usage = json!({"total_token_usage": {"total_tokens": 2_000 * (turn + 1)}, "last_token_usage": {"total_tokens": 2_000}});
+        let usage =
+            json!({"total_token_usage": {"total_tokens": 2_000 * (turn + 1)}, "last_token_usage": {"total_tokens": 2_000}});
         line(&mut session, "event_msg", json!({"type": "token_count", "info": usage}));
     }
     session
@@ -93,7 +95,8 @@ fn values(session: &[u8]) -> usize {
 }
 
 fn bench(criterion: &mut Criterion) {
-    let sessions = [("claude_code_session", Harness::ClaudeCode, claude_code(3 << 20)), ("codex_session", Harness::Codex, codex(3 << 20))];
+    let sessions =
+        [("claude_code_session", Harness::ClaudeCode, claude_code(3 << 20)), ("codex_session", Harness::Codex, codex(3 << 20))];
     for (name, harness, session) in sessions {
         let input = Input::memory("bench.jsonl", session.clone(), []);
         let mut group = criterion.benchmark_group(name);
