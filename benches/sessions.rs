@@ -1,4 +1,5 @@
-//! A Claude Code session of 3 MB to eviction records, against reading every line of the same bytes as JSON and no more.
+//! Sessions of 3 MB of Claude Code and of Codex CLI to eviction records, against reading every line of the same bytes as JSON and no
+//! more. Converting is to be no slower than 0.8 of that, and to take 100 MB a second on one core.
 //!
 //! ```sh
 //! cargo bench -p pleach --bench sessions
@@ -6,12 +7,12 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use pleach::harness::claude_code::{SessionInput, convert_readers};
+use pleach::harness::{Harness, Input, convert_from};
 use pleach::tree::ReadOptions;
 use serde_json::{Value, json};
 
-/// A prompt, then calls that read files of some 6 KB, two at a time.
-fn session(bytes: usize) -> Vec<u8> {
+/// A prompt, then calls that read files of some 6 KB, two at a time, as Claude Code writes it.
+fn claude_code(bytes: usize) -> Vec<u8> {
     let mut session = Vec::new();
     let mut parent = Value::Null;
     let mut line = |session: &mut Vec<u8>, uuid: String, kind: &str, message: Value| {
@@ -46,26 +47,64 @@ fn session(bytes: usize) -> Vec<u8> {
     session
 }
 
-fn records(session: &[u8]) -> usize {
-    let input = SessionInput { reader: session, name: "bench.jsonl".into(), listed: "bench.jsonl".into() };
-    match convert_readers(input, [], ReadOptions::STRICT) {
+/// The same as Codex CLI writes it.
+fn codex(bytes: usize) -> Vec<u8> {
+    let mut session = Vec::new();
+    let line = |session: &mut Vec<u8>, kind: &str, payload: Value| {
+        let line = json!({"timestamp": "2026-02-03T09:14:06.548Z", "type": kind, "payload": payload});
+        session.extend_from_slice(line.to_string().as_bytes());
+        session.push(b'\n');
+    };
+    let meta = json!({"id": "bench", "timestamp": "2026-02-03T09:14:06.548Z", "cwd": "/tmp", "cli_version": "0.98.0", "originator": "codex_cli_rs"});
+    line(&mut session, "session_meta", meta);
+    line(&mut session, "turn_context", json!({"cwd": "/tmp", "model": "bench"}));
+    let asked = json!([{"type": "input_text", "text": "Read every file and say which one is odd."}]);
+    line(&mut session, "response_item", json!({"type": "message", "role": "user", "content": asked}));
+    for turn in 0.. {
+        if session.len() >= bytes {
+            break;
+        }
+        for call in 0..2 {
+            let arguments = json!({"file": call}).to_string();
+            let payload =
+                json!({"type": "function_call", "name": "read", "arguments": arguments, "call_id": format!("c{turn}-{call}")});
+            line(&mut session, "response_item", payload);
+        }
+        for call in 0..2 {
+            let output = format!("{turn}\tlet answer = \"forty-two\"; // é\n").repeat(160);
+            let payload = json!({"type": "function_call_output", "call_id": format!("c{turn}-{call}"), "output": output});
+            line(&mut session, "response_item", payload);
+        }
+        let usage =
+            json!({"total_token_usage": {"total_tokens": 2_000 * (turn + 1)}, "last_token_usage": {"total_tokens": 2_000}});
+        line(&mut session, "event_msg", json!({"type": "token_count", "info": usage}));
+    }
+    session
+}
+
+fn records(input: &Input, harness: Harness) -> usize {
+    match convert_from(input, Some(harness), ReadOptions::STRICT) {
         Ok(conversion) => conversion.records.len(),
         Err(error) => panic!("the benchmark's session is sound: {error}"),
     }
 }
 
 fn values(session: &[u8]) -> usize {
-    let parsed = session.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    parsed.map(black_box).count()
+    let parsed = session.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    parsed.filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(black_box).count()
 }
 
 fn bench(criterion: &mut Criterion) {
-    let session = session(3 << 20);
-    let mut group = criterion.benchmark_group("claude_code_session");
-    group.throughput(Throughput::Bytes(session.len() as u64));
-    group.bench_function("to records", |bencher| bencher.iter(|| records(black_box(&session))));
-    group.bench_function("lines as JSON values", |bencher| bencher.iter(|| values(black_box(&session))));
-    group.finish();
+    let sessions =
+        [("claude_code_session", Harness::ClaudeCode, claude_code(3 << 20)), ("codex_session", Harness::Codex, codex(3 << 20))];
+    for (name, harness, session) in sessions {
+        let input = Input::memory("bench.jsonl", session.clone(), []);
+        let mut group = criterion.benchmark_group(name);
+        group.throughput(Throughput::Bytes(session.len() as u64));
+        group.bench_function("to records", |bencher| bencher.iter(|| records(black_box(&input), harness)));
+        group.bench_function("lines as JSON values", |bencher| bencher.iter(|| values(black_box(&session))));
+        group.finish();
+    }
 }
 
 criterion_group!(benches, bench);

@@ -1,23 +1,36 @@
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
-use pleach_tree::TreeError;
+use clap::{Args, ValueEnum};
+use pleach_harness::{HarnessError, atif};
+use pleach_tree::BranchTree;
 
 use crate::input::{Input, Tokens};
 
-/// Write a session as eviction records, message by message, or as tokens where a tokenizer is named
+/// What a session is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// Eviction records, JSON Lines
+    Records,
+    /// An ATIF trajectory, JSON, that reads back as the same records
+    Atif,
+}
+
+/// Write a session as eviction records or ATIF, message by message, or as tokens where a tokenizer is named
 #[derive(Args)]
 pub(crate) struct Convert {
     #[command(flatten)]
     input: Input,
     #[command(flatten)]
     tokens: Tokens,
+    /// What to write
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Target::Records)]
+    to: Target,
     /// Where to write; - for standard output
-    #[arg(long, value_name = "RECORDS.jsonl")]
+    #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
 
@@ -35,15 +48,25 @@ impl Convert {
         }
         loaded.list_found();
         if self.out.as_os_str() == "-" {
-            match loaded.tree.write(BufWriter::new(io::stdout().lock())) {
-                Err(TreeError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-                other => other?,
-            }
-        } else {
-            let out = File::create(&self.out)
-                .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;
-            loaded.tree.write(BufWriter::new(out))?;
+            return self.to.write(&loaded.tree, io::stdout().lock());
         }
-        Ok(ExitCode::SUCCESS)
+        let out = File::create(&self.out)
+            .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;
+        self.to.write(&loaded.tree, out)
+    }
+}
+
+impl Target {
+    /// Writes a tree; a reader that has gone away ends it quietly.
+    fn write(self, tree: &BranchTree, out: impl Write) -> Result<ExitCode> {
+        let out = BufWriter::new(out);
+        let written = match self {
+            Self::Records => tree.write(out).map_err(HarnessError::from),
+            Self::Atif => atif::write(tree, out),
+        };
+        match written {
+            Err(HarnessError::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            other => Ok(other.map(|()| ExitCode::SUCCESS)?),
+        }
     }
 }

@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pleach_harness::claude_code::UsageCheck;
 use pleach_harness::{Harness, Renderer};
 use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity};
@@ -14,6 +15,9 @@ pub(crate) struct Input {
     /// A session of a harness or an eviction-record file; check and inspect take a folder of them too
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
+    /// Read the file as this format, instead of the one that its content says
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    pub(crate) from: Option<Harness>,
     /// Repair what can be repaired in a damaged file, and list it, instead of rejecting the file
     #[arg(long)]
     pub(crate) lenient: bool,
@@ -52,29 +56,48 @@ impl Input {
         if self.lenient { ReadOptions::LENIENT } else { ReadOptions::STRICT }
     }
 
-    /// The files to read: the path itself, or all sessions and record files below a folder.
+    /// The sessions to read: the path itself, or all sessions and record files below a folder.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        if !self.path.is_dir() {
+        if !self.path.is_dir() || self.is_session(&self.path) {
             return Ok(vec![self.path.clone()]);
         }
         let mut files = Vec::new();
-        for entry in walkdir::WalkDir::new(&self.path).sort_by_file_name() {
+        let mut entries = walkdir::WalkDir::new(&self.path).sort_by_file_name().into_iter();
+        while let Some(entry) = entries.next() {
             let entry = entry.with_context(|| format!("{}: cannot be listed", self.path.display()))?;
             let path = entry.path();
-            let inside_session = path.parent().is_some_and(|folder| folder.ends_with("subagents"));
-            if entry.file_type().is_file() && path.extension().is_some_and(|end| end == "jsonl") && !inside_session {
+            let folder = entry.file_type().is_dir();
+            if folder && path.ends_with("subagents") {
+                entries.skip_current_dir();
+            } else if folder && entry.depth() > 0 && self.is_session(path) {
+                entries.skip_current_dir();
+                files.push(path.to_path_buf());
+            } else if entry.file_type().is_file() && self.may_be_session(path) {
                 files.push(path.to_path_buf());
             }
         }
         if files.is_empty() {
-            bail!("{}: no .jsonl file in this folder; name a session or an eviction-record file", self.path.display());
+            bail!("{}: no session in this folder; name a session or an eviction-record file", self.path.display());
         }
         Ok(files)
     }
 
+    /// Whether a folder is one session and not a place where sessions lie.
+    fn is_session(&self, folder: &Path) -> bool {
+        pleach_harness::Input::open(folder).is_ok_and(|input| pleach_harness::detect(&input).is_ok())
+    }
+
+    /// Whether a file is a session by its name; a document of JSON, of which there are many others, by its content.
+    fn may_be_session(&self, path: &Path) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+        let document = || pleach_harness::Input::open(path).is_ok_and(|input| pleach_harness::detect(&input).is_ok());
+        name.ends_with(".jsonl") || name.ends_with(".eval") || name.ends_with(".json") && document()
+    }
+
     /// The one file that a verb takes.
     pub(crate) fn file(&self) -> Result<&Path> {
-        if self.path.is_dir() {
+        if self.path.is_dir() && !self.is_session(&self.path) {
             bail!("{}: is a folder; name one file", self.path.display());
         }
         Ok(&self.path)
@@ -83,13 +106,18 @@ impl Input {
     /// Reads a file and builds its tree as it was recorded, text where the harness recorded text.
     pub(crate) fn read(&self, path: &Path) -> Result<Loaded> {
         let name = path.display().to_string();
-        let (tree, found, usage) = match pleach_harness::detect(path)? {
+        let input = pleach_harness::Input::open(path)?;
+        let harness = match self.from {
+            Some(harness) => harness,
+            None => pleach_harness::detect(&input)?,
+        };
+        let (tree, found, usage) = match harness {
             Harness::Records => {
-                let (tree, report) = BranchTree::open(path, self.options())?;
+                let (tree, report) = BranchTree::read(input.reader()?, name.as_str(), self.options())?;
                 (tree, report.diagnostics, None)
             }
             _ => {
-                let session = pleach_harness::convert(path, self.options())?;
+                let session = pleach_harness::convert_from(&input, Some(harness), self.options())?;
                 let (tree, mut report) = BranchTree::from_records(session.records, made_from(&name), ReadOptions::STRICT)?;
                 let mut found = session.report.diagnostics;
                 found.append(&mut report.diagnostics);
@@ -145,6 +173,12 @@ impl Loaded {
             eprintln!("... and {} more warnings; inspect --json lists them all", output::size(warnings.len() - WARNINGS));
         }
     }
+}
+
+/// The formats that a file can be read as, by name.
+fn formats() -> impl TypedValueParser<Value = Harness> {
+    let names = PossibleValuesParser::new(Harness::ALL.iter().map(|harness| harness.name()));
+    names.try_map(|name| Harness::named(&name))
 }
 
 /// The name of records that were made of a file: their numbers are not the file's lines.

@@ -20,14 +20,19 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 
 /// Writes an error and its causes to standard error.
 pub(crate) fn error(error: &anyhow::Error) {
+    eprintln!("error: {}", causes(error));
+}
+
+/// An error and its causes in one text.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if !text.contains(&cause) {
-            let joint = if text.is_empty() { "error: " } else { ": " };
+            let joint = if text.is_empty() { "" } else { ": " };
             text = text + joint + &cause;
         }
     }
-    eprintln!("{text}");
+    text
 }
 
 /// A table whose first column is text and whose others are numbers.

@@ -1,23 +1,130 @@
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+//! Which program wrote a file: one table, one row a format.
+//!
+//! # A further format
+//! 1. One module (a file, or a folder with files under 300 lines) that exports `pub(crate) const FORMAT: Format`. Its `mark` says of
+//!    the [`Shape`] of one line, or of one document, that this harness wrote it; it must not hold for another harness's lines,
+//!    which the test over all fixtures checks. `with_folder` is for sessions that are folders, `with_archive` for zip files.
+//! 2. One line in `formats!` below: the variant and the module. Order decides where two marks hold.
+//! 3. Its `convert` reads through [`Input`] (`main().open()` with `JsonLines`, `main().document()`, `members()`, `beside()`), keeps
+//!    what it finds in a [`Draft`](crate::draft::Draft), writes records through its `ledger`, and ends with `finish`.
+use pleach_tree::{ReadOptions, Record, Report};
 
-use pleach_tree::{ReadOptions, Record, RecordReader, Report};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use crate::claude_code::UsageCheck;
+use crate::input::Member;
+use crate::shape::Shape;
+use crate::{HarnessError, Input};
 
-use crate::HarnessError;
-use crate::claude_code::{self, UsageCheck};
+/// A row of the table: how a format is known and read.
+pub(crate) struct Format {
+    /// The name that `--from` takes.
+    name: &'static str,
+    /// What a user would call such a file, with an article where it needs one.
+    title: &'static str,
+    /// Whether a line or a document is of this format.
+    mark: fn(&Shape) -> bool,
+    /// Whether a folder is one session of this format.
+    folder: fn(&Input) -> Result<bool, HarnessError>,
+    /// Whether a zip file is one.
+    archive: bool,
+    convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
+}
 
-/// Which program wrote a file.
-///
-/// A further harness is a variant here, what its lines look like in [`detect`], and a module beside `claude_code`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Harness {
+impl Format {
+    /// A format of single files.
+    pub(crate) const fn new(
+        name: &'static str,
+        title: &'static str,
+        mark: fn(&Shape) -> bool,
+        convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
+    ) -> Self {
+        Self { name, title, mark, folder: |_| Ok(false), archive: false, convert }
+    }
+
+    /// The same format, whose sessions can be folders.
+    #[allow(dead_code, reason = "for formats whose sessions are folders")]
+    pub(crate) const fn with_folder(self, folder: fn(&Input) -> Result<bool, HarnessError>) -> Self {
+        Self { folder, ..self }
+    }
+
+    /// The same format, whose files can be zip archives.
+    #[allow(dead_code, reason = "for formats whose files are archives")]
+    pub(crate) const fn with_archive(self) -> Self {
+        Self { archive: true, ..self }
+    }
+}
+
+macro_rules! formats {
+    ($($(#[doc = $doc:literal])+ $variant:ident => $module:ident;)+) => {
+        /// Which program wrote a file.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Harness {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Harness {
+            /// Every format that is read, in the order in which a file is held against them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            const fn format(self) -> &'static Format {
+                match self { $(Self::$variant => &crate::$module::FORMAT,)+ }
+            }
+        }
+    };
+}
+
+formats! {
     /// Eviction records themselves.
-    Records,
+    Records => records;
+    /// Rollout files of Codex CLI.
+    Codex => codex;
+    /// Session files of Pi and OpenClaw.
+    Pi => pi;
+    /// Session files of Gemini CLI.
+    GeminiCli => gemini_cli;
+    /// Session files of Qwen Code.
+    QwenCode => qwen_code;
+    /// Event logs of the OpenHands SDK.
+    OpenHands => openhands;
+    /// Logs of inspect_ai.
+    InspectAi => inspect_ai;
+    /// Sessions of OpenCode.
+    OpenCode => opencode;
     /// Session files of Claude Code.
-    ClaudeCode,
+    ClaudeCode => claude_code;
+    /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.
+    Rl => rl;
+    /// Logs of requests to the APIs of OpenAI and Anthropic.
+    Requests => requests;
+    /// Trajectories in the Agent Trajectory Interchange Format.
+    Atif => atif;
+    /// Rollouts of MemexRL.
+    MemexRl => memexrl;
+    /// Runs of TC-RAG.
+    TcRag => tcrag;
+    /// Runs of AgentFold.
+    AgentFold => agentfold;
+}
+
+impl Harness {
+    /// The name that [`Harness::named`] takes.
+    pub fn name(self) -> &'static str {
+        self.format().name
+    }
+
+    /// What such a file is called in messages.
+    pub fn title(self) -> &'static str {
+        self.format().title
+    }
+
+    /// The format of a name.
+    ///
+    /// # Errors
+    /// [`HarnessError::UnknownName`].
+    pub fn named(name: &str) -> Result<Self, HarnessError> {
+        let found = Self::ALL.iter().copied().find(|harness| harness.name() == name);
+        found.ok_or_else(|| HarnessError::UnknownName { name: name.into() })
+    }
 }
 
 /// What a file of any harness gives.
@@ -34,100 +141,86 @@ pub struct Conversion {
 /// How much of a file is looked at.
 const LOOK_AT: u64 = 4 << 20;
 
-/// Keys that tell harnesses apart, whatever stands in them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Keys {
-    t: Option<IgnoredAny>,
-    version: Option<IgnoredAny>,
-    harness: Option<IgnoredAny>,
-    r#type: Option<IgnoredAny>,
-    uuid: Option<IgnoredAny>,
-    session_id: Option<IgnoredAny>,
-    is_sidechain: Option<IgnoredAny>,
-    leaf_uuid: Option<IgnoredAny>,
-    message_id: Option<IgnoredAny>,
-    snapshot: Option<IgnoredAny>,
-}
-
-impl Keys {
-    fn harness(&self) -> Option<Harness> {
-        if self.t.is_some() {
-            return Some(Harness::Records);
-        }
-        let line = self.uuid.is_some() && (self.session_id.is_some() || self.is_sidechain.is_some());
-        let beside = self.leaf_uuid.is_some() || self.message_id.is_some() && self.snapshot.is_some();
-        (self.r#type.is_some() && (line || beside || self.session_id.is_some())).then_some(Harness::ClaudeCode)
-    }
-}
-
 /// Tells from the first lines of a file, never from its name, which harness wrote it.
 ///
 /// # Errors
 /// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`], or [`HarnessError::UnknownHarness`] where no line is
 /// one that an adapter knows.
-pub fn detect(path: impl AsRef<Path>) -> Result<Harness, HarnessError> {
-    let path = path.as_ref();
-    let file = || path.display().to_string();
-    let io = |source| HarnessError::Io { file: file(), source };
-    let mut start = Vec::new();
-    File::open(path).map_err(io)?.take(LOOK_AT).read_to_end(&mut start).map_err(io)?;
+pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
+    let file = || input.name().to_string();
+    if input.is_folder() {
+        for &harness in Harness::ALL {
+            if (harness.format().folder)(input)? {
+                return Ok(harness);
+            }
+        }
+        return Err(HarnessError::Folder { file: file() });
+    }
+    let start = input.main().start(LOOK_AT)?;
     if start.iter().all(u8::is_ascii_whitespace) {
         return Err(HarnessError::Empty { file: file() });
     }
-    if let Some(kind) = pleach_tree::compression(&start) {
-        return Err(HarnessError::Compressed { file: file(), kind });
-    }
-    detect_bytes(&start).ok_or_else(|| HarnessError::UnknownHarness { file: file() })
+    detect_bytes(&start).ok_or_else(|| match pleach_tree::compression(&start) {
+        Some(kind) => HarnessError::Compressed { file: file(), kind },
+        None => HarnessError::UnknownHarness { file: file() },
+    })
 }
 
-/// Tells from the first bytes of a file which harness wrote it.
+/// Tells from the first bytes of a file, decompressed, which harness wrote it.
 pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-    let line = |line: &[u8]| {
-        if !line.trim_ascii_start().starts_with(b"{") {
-            return None;
+    if pleach_tree::compression(start) == Some("zip") {
+        return Harness::ALL.iter().copied().find(|harness| harness.format().archive);
+    }
+    shapes(start).find_map(|shape| Harness::ALL.iter().copied().find(|harness| (harness.format().mark)(&shape)))
+}
+
+/// Whether a file is of a format, by its content, for formats whose sessions are folders.
+#[allow(dead_code, reason = "for formats whose sessions are folders")]
+pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
+    Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))
+}
+
+/// The shape of every line; one that goes on over the next lines, as in an indented document, counts with them.
+fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
+    /// How often a line may be taken for the start of something longer.
+    const LONGER: usize = 3;
+    let (mut at, mut longer) = (0, 0);
+    std::iter::from_fn(move || {
+        loop {
+            let rest = start.get(at..).filter(|rest| !rest.is_empty())?;
+            let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+            at += line.len() + 1;
+            if !line.trim_ascii_start().starts_with(b"{") && !line.trim_ascii_start().starts_with(b"[") {
+                continue;
+            }
+            let (shape, whole) = Shape::of(line);
+            if whole.is_err_and(|error| error.is_eof()) && line.len() < rest.len() && longer < LONGER {
+                longer += 1;
+                return Some(Shape::of(rest).0);
+            }
+            return Some(shape);
         }
-        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<Keys>();
-        values.next()?.ok()?.harness()
-    };
-    let lines = || start.split(|&byte| byte == b'\n');
-    lines().find_map(line).or_else(|| lines().any(begins_as_record).then_some(Harness::Records))
+    })
 }
 
-/// Whether a line that may be cut off starts with the tag of a record, as writers of records put it.
-fn begins_as_record(line: &[u8]) -> bool {
-    let after = |line: &[u8], mark: &[u8]| line.trim_ascii_start().strip_prefix(mark).map(<[u8]>::to_vec);
-    after(line, b"{").and_then(|line| after(&line, b"\"t\"")).and_then(|line| after(&line, b":")).is_some()
+/// Converts a file or folder of a known harness to eviction records.
+///
+/// # Errors
+/// As [`convert_from`].
+pub fn convert(path: impl AsRef<std::path::Path>, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    convert_from(&Input::open(path)?, None, options)
 }
 
-/// Converts a file of any known harness to eviction records.
+/// Converts an input to eviction records, as `harness` wrote it, or as [`detect`] says where none is given.
 ///
 /// # Errors
 /// As [`detect`], and [`HarnessError::Rejected`] with every fault of a file that is damaged, under
 /// [`ReadOptions::LENIENT`] only with those that cannot be repaired.
-pub fn convert(path: impl AsRef<Path>, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let path = path.as_ref();
-    match detect(path)? {
-        Harness::Records => {
-            let name = path.display().to_string();
-            let open = File::open(path).map_err(|source| HarnessError::Io { file: name.clone(), source })?;
-            read_records(BufReader::with_capacity(1 << 18, open), name, options)
-        }
-        Harness::ClaudeCode => claude_code::convert_file(path, options),
-    }
-}
-
-fn read_records(reader: impl BufRead, name: String, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let (mut records, mut report) = (Vec::new(), Report::default());
-    let mut lines = RecordReader::new(reader, name.as_str(), options);
-    while let Some((_, record)) =
-        lines.next_record(&mut report).map_err(|source| HarnessError::Io { file: name.clone(), source })?
-    {
-        records.push(record);
-    }
-    if report.has_errors() {
-        return Err(HarnessError::Rejected(report));
-    }
-    Ok(Conversion { records, report, usage: None })
+pub fn convert_from(input: &Input, harness: Option<Harness>, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    let harness = match harness {
+        Some(harness) => harness,
+        None => detect(input)?,
+    };
+    (harness.format().convert)(input, options)
 }

@@ -1,5 +1,7 @@
 use pleach_tree::{Report, TreeError};
 
+use crate::Harness;
+
 /// Why a file gave no records.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,7 +23,7 @@ pub enum HarnessError {
         /// The file.
         file: String,
     },
-    /// The file is compressed.
+    /// The file is compressed in a way that is not read.
     #[error("{file}: is compressed ({kind}); decompress it first")]
     Compressed {
         /// The file.
@@ -30,11 +32,37 @@ pub enum HarnessError {
         kind: &'static str,
     },
     /// No adapter knows the file.
-    #[error("{file}: no known harness wrote this; give eviction records, which begin with a header, or a Claude Code session")]
+    #[error("{file}: no known harness wrote this; give {}, or name its format", titles())]
     UnknownHarness {
         /// The file.
         file: String,
     },
+    /// A folder that is not one session.
+    #[error("{file}: is a folder and not one session; name a file in it")]
+    Folder {
+        /// The folder.
+        file: String,
+    },
+    /// A format that no adapter has.
+    #[error("{name}: is no known format; name one of {}", names())]
+    UnknownName {
+        /// What was named.
+        name: String,
+    },
+}
+
+impl HarnessError {
+    pub(crate) fn io(file: &str, source: std::io::Error) -> Self {
+        Self::Io { file: file.to_owned(), source }
+    }
+}
+
+fn titles() -> String {
+    Harness::ALL.iter().map(|harness| harness.title()).collect::<Vec<_>>().join(", ")
+}
+
+fn names() -> String {
+    Harness::ALL.iter().map(|harness| harness.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl From<TreeError> for HarnessError {

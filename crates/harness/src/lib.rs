@@ -9,12 +9,37 @@
 //! println!("{} records\n{}", session.records.len(), session.report);
 //! # Ok::<(), pleach_harness::HarnessError>(())
 //! ```
+mod agentfold;
+pub mod atif;
+mod block;
 pub mod claude_code;
+mod codex;
 mod detect;
+mod draft;
 mod error;
+mod gemini_cli;
+mod genai;
+mod input;
+mod inspect_ai;
+mod ledger;
+mod memexrl;
+mod opencode;
+mod openhands;
+mod pi;
+mod prompts;
+mod qwen_code;
+mod records;
 mod render;
+mod requests;
+mod rl;
+mod script;
+mod shape;
+mod tcrag;
+mod threads;
+mod wording;
 
-pub use detect::{Conversion, Harness, convert, detect, detect_bytes};
+pub use detect::{Conversion, Harness, convert, convert_from, detect, detect_bytes};
 pub use error::HarnessError;
+pub use input::Input;
 pub use pleach_tree::ReadOptions;
 pub use render::{ChatTemplate, RenderError, Rendered, Renderer};

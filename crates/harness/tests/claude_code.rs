@@ -3,101 +3,13 @@
 //! Every snapshot shows, in the order of the records, each context by the keys of its segments and each call by what it said, so that
 //! it can be held against the session file beside it by eye: `tests/fixtures/NAME.jsonl`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod shown;
+
 use std::path::{Path, PathBuf};
 
-use pleach_harness::{Conversion, HarnessError, ReadOptions, convert};
-use pleach_tree::{BranchTree, ContextId, Generation, Operation, Origin, Record, Role, Segment, SegmentId};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("jsonl")
-}
-
-fn converted(path: &Path, options: ReadOptions) -> (Conversion, BranchTree) {
-    let conversion = convert(path, options).unwrap();
-    let (tree, _) = BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT).unwrap();
-    (conversion, tree)
-}
-
-/// Records as lines of text.
-fn shown(name: &str) -> String {
-    shown_with(&fixture(name), ReadOptions::STRICT)
-}
-
-fn shown_with(path: &Path, options: ReadOptions) -> String {
-    let (conversion, tree) = converted(path, options);
-    let mut out = Vec::new();
-    for record in &conversion.records {
-        match record {
-            Record::Append(record) => out.push(context(&tree, record.context)),
-            Record::Evict(record) => out.push(context(&tree, record.context)),
-            Record::Replace(record) => out.push(context(&tree, record.context)),
-            Record::Fork(record) => out.push(format!("{} = fork of {}, {:?}", record.context, record.from, record.reason)),
-            Record::Generation(generation) => out.push(call(&tree, generation)),
-            _ => {}
-        }
-    }
-    for found in &conversion.report.diagnostics {
-        let text = found.to_string();
-        if !text.contains("hidden-context") {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            let cut = text.find(name).unwrap_or_default();
-            out.push(text[cut..].to_owned());
-        }
-    }
-    out.join("\n")
-}
-
-fn context(tree: &BranchTree, id: ContextId) -> String {
-    let keys = tree.spans(id).unwrap().iter().map(|span| key(tree, span.segment)).collect::<Vec<_>>().join(" ");
-    let how = match tree.operation(id).unwrap() {
-        Operation::Append(record) => match record.from {
-            Some(from) => format!("append to {from}"),
-            None => "root".into(),
-        },
-        Operation::Evict(record) => {
-            let out = record.evicted.iter().map(|evicted| key(tree, evicted.segment)).collect::<Vec<_>>().join(" ");
-            let (by, trigger) = (record.by.as_ref().unwrap(), record.trigger);
-            let (kind, place) = record.replacement.as_ref().map(|put| (put.kind, put.place)).unzip();
-            let author = by.generation.map(|generation| generation.to_string()).or(by.name.clone()).unwrap_or_default();
-            format!("evict from {}: -({out}) +{kind:?} {place:?} by {:?} {author}, {trigger:?}", record.from, by.kind)
-        }
-        Operation::Replace(record) => format!("replace {}", record.from),
-        Operation::Fork(_) => unreachable!("shown on its own"),
-    };
-    format!("{id} = {how}\n    [{keys}]")
-}
-
-fn call(tree: &BranchTree, generation: &Generation) -> String {
-    let head = format!(
-        "{} in {} of thread {} by {}{}",
-        generation.id,
-        generation.context,
-        generation.thread,
-        generation.policy.as_deref().unwrap_or("?"),
-        if generation.unrecorded.is_empty() { String::new() } else { format!(", unrecorded {:?}", generation.unrecorded) }
-    );
-    let said = generation.output.iter().map(|&id| {
-        let segment = tree.segment(id).unwrap();
-        format!("    {}: {:?} {:?} {:?}", key(tree, id), segment.origin, segment.part.unwrap(), text(segment))
-    });
-    std::iter::once(head).chain(said).collect::<Vec<_>>().join("\n")
-}
-
-fn key(tree: &BranchTree, id: SegmentId) -> String {
-    tree.segment(id).unwrap().source.as_ref().unwrap().key.clone()
-}
-
-fn text(segment: &Segment) -> &str {
-    segment.text.as_deref().unwrap()
-}
-
-fn of_key<'t>(tree: &'t BranchTree, wanted: &str) -> Vec<&'t Segment> {
-    let segments = tree.records().iter().filter_map(|record| match record {
-        Record::Segment(segment) => Some(segment),
-        _ => None,
-    });
-    segments.filter(|segment| segment.source.as_ref().unwrap().key == wanted).collect()
-}
+use pleach_harness::{HarnessError, ReadOptions, convert};
+use pleach_tree::{Origin, Record, Role};
+use shown::{converted, fixture, of_key, shown, shown_with, text};
 
 #[test]
 fn parallel_results_all_stand_in_the_next_request_in_file_order_before_what_hangs_on_them() {

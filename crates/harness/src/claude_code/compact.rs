@@ -106,7 +106,7 @@ impl Replay<'_> {
                     if at < last {
                         runs_on(&mut segment);
                     }
-                    written.push(self.records.segment(self.session, line, &key, segment));
+                    written.push(self.records.segment(self.session.source(line, &key), segment));
                 }
             }
         }

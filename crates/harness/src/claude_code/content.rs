@@ -3,7 +3,8 @@ use pleach_tree::Part;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::line::{Block, Content};
+use crate::block::{Block, Content, joined, text_of};
+use crate::wording;
 
 /// A part of an assistant message.
 #[derive(Debug, PartialEq)]
@@ -45,17 +46,15 @@ fn said_block(block: Block) -> Said {
     let provided = block.kind.ends_with("_tool_result");
     let (text, part, call) = match block.kind.as_str() {
         "thinking" | "redacted_thinking" => (block.thinking.unwrap_or_default(), Part::Reasoning, None),
-        "tool_use" => (call_text(&block), Part::ToolCall, block.id),
+        "tool_use" => (called(&block), Part::ToolCall, block.id),
         _ => (text_of(block), Part::Content, None),
     };
     Said { text, part, provided, call }
 }
 
-/// A call as the object `{"id", "name", "input"}`, its input as it was written but for the space between tokens.
-fn call_text(block: &Block) -> String {
-    let quoted = |text: &Option<String>| Value::from(text.clone().unwrap_or_default()).to_string();
-    let input = block.input.as_deref().map_or_else(|| "{}".into(), compact);
-    format!(r#"{{"id":{},"name":{},"input":{input}}}"#, quoted(&block.id), quoted(&block.name))
+fn called(block: &Block) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    wording::call(&text(&block.id), &text(&block.name), block.input.as_deref().map_or("{}", RawValue::get))
 }
 
 /// The results and the text blocks of a user line.
@@ -78,58 +77,6 @@ pub(super) fn given(content: Content) -> Given {
     given
 }
 
-/// One text for a list of blocks, a line break between them.
-pub(super) fn joined(content: Content) -> String {
-    match content {
-        Content::Text(text) => text,
-        Content::Absent | Content::Odd => String::new(),
-        Content::Blocks(mut blocks) if blocks.len() == 1 => blocks.pop().map(text_of).unwrap_or_default(),
-        Content::Blocks(blocks) => blocks.into_iter().map(text_of).collect::<Vec<_>>().join("\n"),
-    }
-}
-
-/// The text of a block; of one that has none, such as an image, its JSON without the data.
-fn text_of(block: Block) -> String {
-    if block.kind == "text"
-        && let Some(text) = block.text
-    {
-        return text;
-    }
-    let mut fields = serde_json::Map::new();
-    fields.insert("type".into(), block.kind.into());
-    let named = [("id", block.id), ("name", block.name), ("text", block.text), ("tool_use_id", block.tool_use_id)];
-    for (key, value) in named {
-        if let Some(value) = value {
-            fields.insert(key.into(), value.into());
-        }
-    }
-    match block.content {
-        Content::Absent => {}
-        content => {
-            fields.insert("content".into(), joined(content).into());
-        }
-    }
-    let raw = block.input.into_iter().map(|input| ("input".to_owned(), input)).chain(block.rest);
-    for (key, value) in raw {
-        let mut value = serde_json::from_str(value.get()).unwrap_or_else(|_| Value::from(value.get()));
-        leave_out_data(&key, &mut value);
-        fields.insert(key, value);
-    }
-    Value::Object(fields).to_string()
-}
-
-/// Puts its size for the base64 text of an image or a document.
-fn leave_out_data(key: &str, value: &mut Value) {
-    match value {
-        Value::String(data) if key == "data" && data.len() > 64 => {
-            *data = format!("[{} bytes of base64 left out]", data.len());
-        }
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| leave_out_data(key, value)),
-        Value::Array(items) => items.iter_mut().for_each(|item| leave_out_data(key, item)),
-        _ => {}
-    }
-}
-
 /// The text of an attachment line: its prompt or content where that is text, else the JSON of the attachment.
 pub(super) fn attachment(raw: &RawValue) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw.get().into() };
@@ -143,39 +90,13 @@ pub(super) fn attachment(raw: &RawValue) -> String {
             return found;
         }
     }
-    leave_out_data("", &mut value);
+    wording::leave_out_data("", &mut value);
     value.to_string()
-}
-
-/// JSON without the space between its tokens, every token as it was.
-fn compact(raw: &RawValue) -> String {
-    let raw = raw.get();
-    let (mut out, mut quoted, mut escaped) = (String::with_capacity(raw.len()), false, false);
-    let mut start = 0;
-    for (at, byte) in raw.bytes().enumerate() {
-        if quoted {
-            quoted = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-        } else if byte == b'"' {
-            quoted = true;
-        } else if byte.is_ascii_whitespace() {
-            out.push_str(&raw[start..at]);
-            start = at + 1;
-        }
-    }
-    out.push_str(&raw[start..]);
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn space_between_tokens_is_dropped_and_space_in_strings_is_kept() {
-        let raw = RawValue::from_string("{ \"a \\\" b\\\\\" : [1 , 2.50],\n\"c\": \"d  e\" }".into()).unwrap();
-        assert_eq!(compact(&raw), r#"{"a \" b\\":[1,2.50],"c":"d  e"}"#);
-    }
 
     #[test]
     fn an_attachment_is_its_text_where_it_has_one() {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use pleach_tree::{Origin, Part, Trigger};
 
 use super::content::{self, Answer, Said};
-use super::line::{CompactMetadata, Content, Line, MicrocompactMetadata};
+use super::line::{CompactMetadata, Line, MicrocompactMetadata};
+use crate::block::{self, Content};
 
 /// A line that has a place in the tree of parents.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Entry {
     pub(super) uuid: Arc<str>,
     pub(super) parent: Option<Arc<str>>,
     pub(super) sidechain: bool,
+    /// Whether another session has the line as its own.
+    pub(super) copied: bool,
     pub(super) body: Body,
 }
 
@@ -119,7 +122,7 @@ impl Entry {
         let parent = line.parent_uuid.take().map(Arc::from);
         let sidechain = line.is_sidechain.unwrap_or_default();
         let body = body(line, &uuid, subagent || sidechain, &mut flaws);
-        (Some(Self { file, line: number, uuid, parent, sidechain, body }), flaws)
+        (Some(Self { file, line: number, uuid, parent, sidechain, copied: false, body }), flaws)
     }
 }
 
@@ -127,7 +130,7 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
     match (line.kind.as_deref(), line.subtype.as_deref()) {
         (Some("assistant"), _) => assistant(line, uuid, flaws),
         (Some("user"), _) => user(line, subagent, flaws),
-        (Some("system"), Some("local_command")) => hanging(content::joined(line.content.unwrap_or_default())),
+        (Some("system"), Some("local_command")) => hanging(block::joined(line.content.unwrap_or_default())),
         (Some("attachment"), _) => line.attachment.map_or(Body::Link, |raw| hanging(content::attachment(&raw))),
         (Some("system"), Some("compact_boundary")) => {
             boundary(line.logical_parent_uuid, line.compact_metadata.unwrap_or_default())

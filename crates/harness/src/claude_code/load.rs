@@ -3,9 +3,10 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report};
+use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report, Source};
 use rustc_hash::FxHashMap;
 
+use super::copies::Copies;
 use super::entry::{Entry, Flaw};
 use super::line::Line;
 
@@ -36,6 +37,7 @@ pub(super) struct Session {
     pub(super) version: Option<String>,
     pub(super) lenient: bool,
     pub(super) report: Report,
+    pub(super) copies: Copies,
 }
 
 /// One file of a session.
@@ -52,7 +54,14 @@ pub(super) struct SessionFile {
 
 impl Session {
     pub(super) fn new(lenient: bool) -> Self {
-        Self { files: Vec::new(), entries: Vec::new(), version: None, lenient, report: Report::default() }
+        Self {
+            files: Vec::new(),
+            entries: Vec::new(),
+            version: None,
+            lenient,
+            report: Report::default(),
+            copies: Copies::default(),
+        }
     }
 
     /// Reads one file; the first is the session itself.
@@ -89,12 +98,13 @@ impl Session {
         Ok(())
     }
 
-    fn take(&mut self, line: Line, at: &Location) {
+    fn take(&mut self, mut line: Line, at: &Location) {
         if self.version.is_none() {
             self.version.clone_from(&line.version);
         }
         let file = self.files.len() - 1;
         let number = u32::try_from(file).unwrap_or(u32::MAX);
+        let forked = line.forked_from.take();
         let (entry, flaws) = Entry::new(line, number, at.line, file > 0);
         for flaw in flaws {
             let (code, key, message) = match flaw {
@@ -108,7 +118,15 @@ impl Session {
             };
             self.report.fault(self.lenient, at.key(key), Fault::Harness { code, message: message.into() });
         }
-        let Some(entry) = entry else { return };
+        let Some(mut entry) = entry else { return };
+        if file == 0 {
+            entry.copied = self.copies.has(&entry.uuid, forked.as_ref(), at);
+        } else if self.files[0].by_uuid.contains_key(&entry.uuid) {
+            // Its children find it where it stands first.
+            self.copies.of_main += 1;
+            self.copies.first.get_or_insert_with(|| at.clone());
+            return;
+        }
         match self.files[file].by_uuid.get(&entry.uuid) {
             None => {
                 self.files[file].by_uuid.insert(Arc::clone(&entry.uuid), self.entries.len());
@@ -129,6 +147,12 @@ impl Session {
     /// The entry of a file with this uuid.
     pub(super) fn find(&self, file: u32, uuid: &str) -> Option<usize> {
         self.files.get(file as usize)?.by_uuid.get(uuid).copied()
+    }
+
+    /// Where a segment of an entry was read, under a key.
+    pub(super) fn source(&self, entry: usize, key: &str) -> Source {
+        let entry = &self.entries[entry];
+        Source { file: entry.file, line: entry.line, key: key.into() }
     }
 
     /// Where an entry was read.

@@ -26,6 +26,10 @@
 //! - **Keys.** `source.key` is the `uuid` of a line, the call's id for a result, `ID#cleared` for what is left of it, and the
 //!   `message.id` for what a call said.
 //!
+//! - **Copies.** A session that was resumed or forked into another file begins with the lines of the first. Of several files beside each
+//!   other that begin with the same line, each has the calls that none before it has, by size and name; the rest are context. Lines of a
+//!   sub-agent's file that are those of the session are the context that it starts from.
+//!
 //! # What is a fault
 //! A fault is what the reader has to guess: a parent that is not in the file (the line before it is taken), a boundary whose logical
 //! parent is not there or stands behind it (the last line before the boundary), lines in a circle, one uuid with two contents, a second
@@ -33,12 +37,12 @@
 //! the fidelity. What the harness itself recorded so, and what is only not recorded, is a warning.
 mod compact;
 mod content;
+mod copies;
 mod entry;
 mod line;
 mod link;
 mod load;
 mod preserve;
-mod records;
 mod replay;
 mod request;
 mod session;
@@ -47,6 +51,6 @@ mod threads;
 mod turns;
 mod usage;
 
-pub(crate) use session::convert_file;
+pub(crate) use session::FORMAT;
 pub use session::{SessionInput, convert_readers};
 pub use usage::{CallUsage, EraUsage, UsageCheck};

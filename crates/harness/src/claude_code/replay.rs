@@ -9,11 +9,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::link::Links;
 use super::load::Session;
-use super::records::{Held, Records};
 use super::summary::Summariser;
 use super::threads;
 use super::turns::{TurnKind, Turns};
 use super::usage::Call;
+use crate::ledger::{Held, Ledger};
 
 /// What stands behind a turn.
 #[derive(Debug, Clone, Default)]
@@ -49,8 +49,8 @@ pub(super) struct Replay<'s> {
     pub(super) links: &'s Links,
     pub(super) turns: &'s Turns,
     pub(super) summarisers: Vec<Option<Summariser>>,
-    pub(super) threads: Vec<String>,
-    pub(super) records: Records,
+    pub(super) threads: Vec<Arc<str>>,
+    pub(super) records: Ledger,
     pub(super) calls: Vec<Call>,
     pub(super) eras: usize,
     pub(super) lines: FxHashMap<usize, Rc<LineSegments>>,
@@ -93,7 +93,7 @@ impl<'s> Replay<'s> {
             links,
             turns,
             summarisers,
-            records: Records::default(),
+            records: Ledger::default(),
             calls: Vec::new(),
             eras: 0,
             lines: FxHashMap::default(),

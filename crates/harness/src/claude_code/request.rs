@@ -85,12 +85,12 @@ impl Replay<'_> {
                 segment.extra.insert("is_error".into(), true.into());
             }
             segment.result_of = Some(answer.call.clone());
-            let id = self.records.segment(self.session, entry, &answer.call, segment);
+            let id = self.records.segment(self.session.source(entry, &answer.call), segment);
             self.results.entry(answer.call.clone()).or_default().push(id);
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(self.records.segment(self.session, entry, &key, text(Role::User, origin, part)));
+            line.rest.push(self.records.segment(self.session.source(entry, &key), text(Role::User, origin, part)));
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));
@@ -123,8 +123,16 @@ impl Replay<'_> {
             output.extend_from_slice(&written);
             self.lines.insert(line, Rc::new(LineSegments { answers: Vec::new(), rest: written }));
         }
-        let mut generation = Generation::new(GenerationId(0), held.id, output.clone());
-        generation.thread.clone_from(&self.threads[turn]);
+        state.held = Some(held);
+        state.model = model.clone().or(state.model.take());
+        let place = self.place(turn);
+        state.pending.push(Pending { place, always: true, what: What::Output(Rc::from(output.as_slice())) });
+        if lines.iter().all(|&line| self.session.entries[line].copied) {
+            self.session.copies.calls += 1;
+            return;
+        }
+        let mut generation = Generation::new(GenerationId(0), held.id, output);
+        generation.thread = self.threads[turn].to_string();
         generation.policy = model.as_deref().map(str::to_owned);
         generation.unrecorded = if reasons { vec!["reasoning".into()] } else { Vec::new() };
         let id = self.records.generation(generation);
@@ -132,10 +140,6 @@ impl Replay<'_> {
         let era = state.era;
         let counted = |tokens| Call { generation: id, turn, era, context_bytes, context_segments, tokens };
         self.calls.extend(tokens.map(counted));
-        state.held = Some(held);
-        state.model = model.or(state.model.take());
-        let place = self.place(turn);
-        state.pending.push(Pending { place, always: true, what: What::Output(Rc::from(output)) });
     }
 
     fn said(&mut self, turn: usize, line: usize, key: &str, said: Vec<Said>, origin: Origin) -> Vec<SegmentId> {
@@ -161,7 +165,7 @@ impl Replay<'_> {
                 if at < last {
                     runs_on(&mut segment);
                 }
-                let id = self.records.segment(self.session, line, key, segment);
+                let id = self.records.segment(self.session.source(line, key), segment);
                 if let Some(compaction) = compaction.filter(|_| quoted) {
                     self.quoted.entry(compaction).or_default().push(id);
                 }
@@ -196,7 +200,7 @@ impl Replay<'_> {
             pointed += usize::from(pointer);
             let mut segment = text(Role::Tool, Origin::Harness, if pointer { pointer_text(call) } else { CLEARED.into() });
             segment.result_of = Some(call.clone());
-            let id = self.records.segment(self.session, entry, &format!("{call}#cleared"), segment);
+            let id = self.records.segment(self.session.source(entry, &format!("{call}#cleared")), segment);
             self.results.entry(call.clone()).or_default().push(id);
             put.push(id);
         }

@@ -1,18 +1,19 @@
 //! From the files of a session to its records.
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fault, Fidelity, Header, ReadOptions, Record, Severity};
+use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Severity};
 
+use super::copies::Copies;
 use super::link::Links;
 use super::load::Session;
 use super::replay::Replay;
 use super::turns::Turns;
 use super::usage::{self, UsageCheck};
 use super::{summary, turns};
-use crate::{Conversion, HarnessError};
+use crate::detect::Format;
+use crate::shape::Shape;
+use crate::{Conversion, HarnessError, Input};
 
 /// One file of a session, opened.
 #[derive(Debug)]
@@ -25,46 +26,30 @@ pub struct SessionInput<R> {
     pub listed: String,
 }
 
-/// Converts the session file at `path` and what its sub-agents wrote beside it.
-pub(crate) fn convert_file(path: &Path, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut files = vec![(path.to_owned(), name)];
-    for file in subagents(path)? {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        files.push((file, format!("{stem}/subagents/{name}")));
-    }
+/// How a session of Claude Code is told from other files.
+pub(crate) const FORMAT: Format = Format::new("claude-code", "a Claude Code session", is_line, convert);
+
+fn is_line(shape: &Shape) -> bool {
+    let line = shape.has("uuid") && (shape.has("sessionId") || shape.has("isSidechain"));
+    let beside = shape.has("leafUuid") || shape.has_all(&["messageId", "snapshot"]);
+    shape.has("type") && (line || beside || shape.has("sessionId"))
+}
+
+/// Converts a session file and what its sub-agents wrote beside it.
+fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut session = Session::new(options.lenient);
-    for (file, listed) in files {
-        let open = File::open(&file).map_err(|source| io_error(&file, source))?;
-        let name: Arc<str> = file.display().to_string().into();
-        let reader = BufReader::with_capacity(1 << 18, open);
-        session.read(reader, name, listed, options).map_err(|source| io_error(&file, source))?;
+    session.copies = Copies::find(input, options)?;
+    let subagents = input.beside(&format!("{}/subagents", input.stem()))?;
+    let subagents = subagents.into_iter().filter(|member| is_session(member.file_name()));
+    for member in std::iter::once(input.main()).chain(subagents) {
+        let read = session.read(member.open()?, member.name.clone(), member.listed.clone(), options);
+        read.map_err(|source| HarnessError::io(&member.name, source))?;
     }
     finish(session)
 }
 
-/// The files in the folder of sub-agents that belongs to a session, in the order of their names.
-fn subagents(path: &Path) -> Result<Vec<PathBuf>, HarnessError> {
-    let folder = path.with_extension("").join("subagents");
-    let listing = match folder.read_dir() {
-        Ok(listing) => listing,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
-        Err(error) => return Err(io_error(&folder, error)),
-    };
-    let mut files = Vec::new();
-    for entry in listing {
-        let file = entry.map_err(|source| io_error(&folder, source))?.path();
-        if file.extension().is_some_and(|extension| extension == "jsonl") {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn io_error(path: &Path, source: io::Error) -> HarnessError {
-    HarnessError::Io { file: path.display().to_string(), source }
+pub(super) fn is_session(name: &str) -> bool {
+    [".jsonl", ".jsonl.gz", ".jsonl.zst"].iter().any(|end| name.ends_with(end))
 }
 
 /// Converts a session that is already open: its own file and those of its sub-agents.
@@ -91,9 +76,10 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     let summarisers = summary::find(&mut session, &links, &turns);
     let mut replay = Replay::new(&mut session, &links, &turns, summarisers);
     replay.run();
-    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].clone());
+    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
     let heads: Vec<(usize, usize)> = replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
-    let records = std::mem::take(&mut replay.records.records);
+    let records = std::mem::take(&mut replay.records).into_records();
+    report_copies(&mut session);
     report_usage(&mut session, &turns.turns, &heads, &usage);
     let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
     let rank = |name: &Arc<str>| order.iter().position(|file| file == name);
@@ -115,6 +101,23 @@ fn header(session: &Session) -> Header {
     header.harness_version.clone_from(&session.version);
     header.files = session.files.iter().map(|file| file.listed.clone()).collect();
     header
+}
+
+fn report_copies(session: &mut Session) {
+    let copies = std::mem::take(&mut session.copies);
+    let mut warn = |at: Location, message| session.report.warn(at, Fault::Harness { code: "copied-history", message });
+    if let Some(at) = copies.first {
+        let (calls, lines) = (copies.calls, copies.of_main);
+        let message = format!(
+            "calls ({calls}) of sessions that lie beside, and lines ({lines}) of the session itself, are repeated; they are context"
+        );
+        warn(at, message);
+    }
+    if let Some((at, from)) = copies.strange {
+        let message =
+            format!("lines are forked from session {from}, which is not beside this one: its calls are in both files");
+        warn(at, message);
+    }
 }
 
 fn report_usage(session: &mut Session, turns: &[turns::Turn], heads: &[(usize, usize)], usage: &UsageCheck) {

@@ -75,7 +75,8 @@ impl Turns {
         self.turns.len() - 1
     }
 
-    fn gather_calls(&mut self, session: &Session, links: &Links, order: &[usize]) {
+    fn gather_calls(&mut self, session: &mut Session, links: &Links, order: &[usize]) {
+        let mut repeated = Vec::new();
         for &entry in order {
             let Some(assistant) = session.entries[entry].assistant() else { continue };
             let conversation = links.conversation[entry];
@@ -90,11 +91,20 @@ impl Turns {
             };
             self.of[entry] = Some(turn);
             if let TurnKind::Call(lines) = &mut self.turns[turn].kind {
-                lines.push(entry);
+                let same =
+                    |&&line: &&usize| session.entries[line].assistant().is_some_and(|other| other.said == assistant.said);
+                match lines.iter().find(same).filter(|_| !assistant.said.is_empty()) {
+                    Some(&first) => repeated.push((entry, first)),
+                    None => lines.push(entry),
+                }
             }
             for call in assistant.said.iter().filter_map(|said| said.call.clone()) {
                 self.by_call.entry((conversation, call)).or_insert(turn);
             }
+        }
+        for (entry, first) in repeated {
+            let message = format!("the line says again what line {} of the same message says", session.entries[first].line);
+            session.warn(entry, "message.content", "repeated-part", message);
         }
     }
 

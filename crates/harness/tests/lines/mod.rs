@@ -44,6 +44,7 @@ pub(crate) fn summary(uuid: &str, parent: &str) -> String {
 }
 
 /// A microcompaction of one result.
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn clears(uuid: &str, parent: &str, call: &str) -> String {
     format!(
         r#"{{"type":"system","subtype":"microcompact_boundary","uuid":"{uuid}","parentUuid":"{parent}","microcompactMetadata":{{"trigger":"auto","compactedToolIds":["{call}"]}}}}"#

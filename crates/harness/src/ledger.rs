@@ -1,19 +1,26 @@
 //! Eviction records as they are written, and what every context holds.
+use std::sync::Arc;
+
 use pleach_tree::{
-    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Record, Replace, Segment, SegmentId, Source,
+    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Record, Replace, Role, Segment,
+    SegmentId, Source,
 };
+use rustc_hash::FxHashSet;
 
-use super::load::Session;
-
-/// The records so far.
+/// The records that an adapter writes: it counts the ids of each kind and knows what every context holds.
+///
+/// Contexts are lists of whole segments here; who evicts a part of one gives the rest as segments of its own, or keeps its own lists.
 #[derive(Debug, Default)]
-pub(super) struct Records {
-    pub(super) records: Vec<Record>,
+pub(crate) struct Ledger {
+    records: Vec<Record>,
     segments: u32,
     contexts: u32,
     generations: u32,
-    /// Bytes of text of every segment.
+    /// Bytes of text, or tokens, of every segment.
     sizes: Vec<u64>,
+    /// Where among the records every segment stands.
+    places: Vec<u32>,
+    systems: FxHashSet<SegmentId>,
     pieces: Vec<Piece>,
 }
 
@@ -30,24 +37,27 @@ struct Piece {
 
 /// A context and what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) id: ContextId,
+pub(crate) struct Held {
+    pub(crate) id: ContextId,
     last: Option<usize>,
 }
 
-impl Records {
+impl Ledger {
     /// Writes a segment, whose id and source are filled in here.
-    pub(super) fn segment(&mut self, session: &Session, entry: usize, key: &str, segment: Segment) -> SegmentId {
+    pub(crate) fn segment(&mut self, source: Source, segment: Segment) -> SegmentId {
         let id = SegmentId(self.segments);
         self.segments += 1;
         self.sizes.push(segment.extent() as u64);
-        let entry = &session.entries[entry];
-        let source = Source { file: entry.file, line: entry.line, key: key.into() };
+        self.places.push(u32::try_from(self.records.len()).unwrap_or(u32::MAX));
+        if segment.role == Role::System {
+            self.systems.insert(id);
+        }
         self.records.push(Record::Segment(Segment { id, source: Some(source), ..segment }));
         id
     }
 
-    pub(super) fn append(&mut self, from: Option<Held>, segments: Vec<SegmentId>) -> Held {
+    /// Writes a context that is `from` with segments behind it.
+    pub(crate) fn append(&mut self, from: Option<Held>, segments: Vec<SegmentId>) -> Held {
         let last = self.extend(from.and_then(|held| held.last), &segments);
         let id = self.context();
         self.records.push(Record::Append(Append {
@@ -59,21 +69,26 @@ impl Records {
         Held { id, last }
     }
 
-    pub(super) fn fork(&mut self, from: Held, reason: ForkReason) -> Held {
+    /// Writes a context that is `from` in another thread.
+    pub(crate) fn fork(&mut self, from: Held, reason: ForkReason) -> Held {
         let id = self.context();
         self.records.push(Record::Fork(Fork { context: id, from: from.id, reason, extra: Extra::new() }));
         Held { id, ..from }
     }
 
     /// Writes an eviction, whose context is filled in here and holds `list`.
-    pub(super) fn evict(&mut self, evict: Evict, list: &[SegmentId]) -> Held {
+    pub(crate) fn evict(&mut self, evict: Evict, list: &[SegmentId]) -> Held {
         let id = self.context();
         self.records.push(Record::Evict(Evict { context: id, ..evict }));
         Held { id, last: self.extend(None, list) }
     }
 
+    pub(crate) fn is_system(&self, segment: SegmentId) -> bool {
+        self.systems.contains(&segment)
+    }
+
     /// Writes a context whose whole list is given.
-    pub(super) fn replace(&mut self, replace: Replace) -> Held {
+    pub(crate) fn replace(&mut self, replace: Replace) -> Held {
         let id = self.context();
         let last = self.extend(None, &replace.segments);
         self.records.push(Record::Replace(Replace { context: id, ..replace }));
@@ -81,7 +96,7 @@ impl Records {
     }
 
     /// Writes a generation, whose id is filled in here.
-    pub(super) fn generation(&mut self, generation: Generation) -> GenerationId {
+    pub(crate) fn generation(&mut self, generation: Generation) -> GenerationId {
         let id = GenerationId(self.generations);
         self.generations += 1;
         self.records.push(Record::Generation(Generation { id, ..generation }));
@@ -89,7 +104,7 @@ impl Records {
     }
 
     /// The segments of a context, in order.
-    pub(super) fn list(&self, held: Option<Held>) -> Vec<SegmentId> {
+    pub(crate) fn list(&self, held: Option<Held>) -> Vec<SegmentId> {
         let mut list = Vec::new();
         let mut at = held.and_then(|held| held.last);
         while let Some(piece) = at.map(|at| self.pieces[at]) {
@@ -100,13 +115,42 @@ impl Records {
         list
     }
 
-    /// Bytes of text of a segment.
-    pub(super) fn size(&self, segment: SegmentId) -> u64 {
+    /// Writes how a rollout ended.
+    pub(crate) fn outcome(&mut self, outcome: Outcome) {
+        self.records.push(Record::Outcome(outcome));
+    }
+
+    /// Names the thread of every generation, in their order.
+    pub(crate) fn name_threads(&mut self, names: &[Arc<str>]) {
+        for record in &mut self.records {
+            if let Record::Generation(generation) = record
+                && let Some(name) = names.get(generation.id.0 as usize)
+            {
+                name.as_ref().clone_into(&mut generation.thread);
+            }
+        }
+    }
+
+    /// The records, in the order in which they were written.
+    pub(crate) fn into_records(self) -> Vec<Record> {
+        self.records
+    }
+
+    /// A segment as it was written.
+    pub(crate) fn written(&self, segment: SegmentId) -> Option<&Segment> {
+        match self.records.get(*self.places.get(segment.0 as usize)? as usize) {
+            Some(Record::Segment(segment)) => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// Bytes of text, or tokens, of a segment.
+    pub(crate) fn size(&self, segment: SegmentId) -> u64 {
         self.sizes.get(segment.0 as usize).copied().unwrap_or_default()
     }
 
     /// Bytes of text and number of segments in a context.
-    pub(super) fn extent(&self, held: Held) -> (u64, u64) {
+    pub(crate) fn extent(&self, held: Held) -> (u64, u64) {
         held.last.map_or((0, 0), |last| (self.pieces[last].bytes, self.pieces[last].count))
     }
 

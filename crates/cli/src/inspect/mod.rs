@@ -1,7 +1,12 @@
-use std::path::Path;
+//! What a file, or a folder of files, records.
+mod folder;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use pleach_layout::{Account, Certificate, Layouts};
 use pleach_tree::Outcome;
@@ -11,16 +16,19 @@ use crate::check::table::layouts_table;
 use crate::input::{Input, Loaded, Tokens};
 use crate::output;
 
-/// Print what a file records: its calls, evictions, and what each layout of it would hold
+/// Print what a file records: its calls, evictions, and what each layout of it would hold; of a folder, one line a session
 #[derive(Args)]
 pub(crate) struct Inspect {
     #[command(flatten)]
     input: Input,
     #[command(flatten)]
     tokens: Tokens,
-    /// Print everything as JSON
+    /// Print everything as JSON; of a folder, one object a session
     #[arg(long, conflicts_with = "dot")]
     json: bool,
+    /// Write the table of a folder as Parquet too, with the feature `parquet`
+    #[arg(long, value_name = "FILE.parquet", conflicts_with = "dot")]
+    out: Option<PathBuf>,
     /// Print the branch tree in the DOT language
     #[arg(long)]
     dot: bool,
@@ -47,17 +55,39 @@ struct Inspection<'a> {
 impl Inspect {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let files = self.input.files()?;
-        let mut code = ExitCode::SUCCESS;
-        for file in &files {
-            match self.file(file) {
-                Err(error) if files.len() > 1 => {
-                    output::error(&error);
-                    code = ExitCode::from(2);
-                }
-                other => other?,
-            }
+        if let ([file], None) = (files.as_slice(), &self.out)
+            && (!self.input.path.is_dir() || file == &self.input.path)
+        {
+            self.file(file)?;
+            return Ok(ExitCode::SUCCESS);
         }
-        Ok(code)
+        if self.dot {
+            bail!("{}: --dot takes one session; name one of them", self.input.path.display());
+        }
+        self.writable()?;
+        let rows = folder::rows(&self, &files);
+        if self.json {
+            rows.iter().try_for_each(output::json)?;
+        } else {
+            folder::print(&rows, &self.input.path)?;
+        }
+        if let Some(out) = &self.out {
+            write(&rows, out)?;
+        }
+        Ok(if rows.iter().any(|row| row.error.is_some()) { ExitCode::from(2) } else { ExitCode::SUCCESS })
+    }
+
+    /// Tells that a table cannot be written before the sessions are read for it.
+    fn writable(&self) -> Result<()> {
+        match &self.out {
+            Some(out) if out.extension().is_none_or(|end| end != "parquet") => {
+                bail!("{}: the table is written as Parquet; give --out a name that ends in .parquet", out.display())
+            }
+            Some(out) if !cfg!(feature = "parquet") => {
+                bail!("{}: this program was built without Parquet; build pleach-cli with --features parquet", out.display())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn file(&self, file: &Path) -> Result<()> {
@@ -75,6 +105,16 @@ impl Inspect {
         loaded.list_found();
         print(&loaded, &account, &certificate)
     }
+}
+
+#[cfg(feature = "parquet")]
+fn write(rows: &[folder::Row], out: &Path) -> Result<()> {
+    parquet::write(rows, out)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn write(_: &[folder::Row], out: &Path) -> Result<()> {
+    bail!("{}: this program was built without Parquet; build pleach-cli with --features parquet", out.display())
 }
 
 fn inspection<'a>(loaded: &'a Loaded, account: &'a Account, certificate: Certificate, report: Vec<String>) -> Inspection<'a> {

@@ -1,0 +1,97 @@
+//! One table over a folder: every session is a line, a bad one too, and the same rows come as JSON and as Parquet.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod pleach;
+
+use pleach::pleach;
+use serde_json::Value;
+
+/// Two sessions of different formats, a file that is none, a damaged one, and a document of something else.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("deeper")).unwrap();
+    std::fs::copy(pleach::root().join("examples/records/gate.jsonl"), at("a.jsonl")).unwrap();
+    std::fs::copy(pleach::root().join("examples/sessions/compacted.jsonl"), at("deeper/b.jsonl")).unwrap();
+    std::fs::write(at("c.jsonl"), "{\"t\":\"header\"\n").unwrap();
+    std::fs::write(at("package.json"), "{\"name\":\"x\"}").unwrap();
+    let steps = "{\"rollout_id\":\"q\",\"prompt_ids\":[1,2],\"completion_ids\":[3],\"reward\":1}";
+    std::fs::write(at("steps.json"), steps).unwrap();
+    folder
+}
+
+#[test]
+fn one_bad_session_is_one_line_and_not_the_end() {
+    let folder = folder();
+    let output = pleach(&["inspect", &folder.path().display().to_string()]);
+    assert_eq!(output.status.code(), Some(2));
+    let table = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 6, "{table}");
+    assert!(lines[2].starts_with("c.jsonl") && lines[2].contains("not read"), "{table}");
+    assert!(lines[3].starts_with("deeper/b.jsonl") && lines[3].contains("claude-code"), "{table}");
+    assert_eq!(lines[5], "4 sessions, 1 of them not read");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("c.jsonl:1"), "{errors}");
+}
+
+#[test]
+fn rows_come_as_json_in_the_order_of_the_table() {
+    let folder = folder();
+    let output = pleach(&["inspect", &folder.path().display().to_string(), "--json"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let harnesses: Vec<Option<&str>> = rows.iter().map(|row| row["harness"].as_str()).collect();
+    assert_eq!(harnesses.len(), 4);
+    assert_eq!((harnesses[1], harnesses[2], harnesses[3]), (None, Some("claude-code"), Some("rl")));
+    assert!(rows[1]["error"].is_string() && rows[2]["error"].is_null());
+    assert_eq!(rows[3]["generations"], 1);
+}
+
+#[test]
+fn a_format_that_is_forced_is_taken_at_its_word() {
+    let folder = folder();
+    let steps = folder.path().join("steps.json").display().to_string();
+    let output = pleach(&["convert", &steps, "--from", "codex", "--out", "-"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("\"t\":\"generation\""), "{text}");
+    assert_eq!(pleach(&["convert", &steps, "--from", "abacus", "--out", "-"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_trajectory_that_convert_writes_reads_back_as_the_same_records() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (name, from) in [("t.json", path("deeper/b.jsonl")), ("u.json", path("steps.json"))] {
+        assert!(pleach(&["convert", &from, "--to", "atif", "--out", &path(name)]).status.success());
+        let (there, back) = (pleach(&["convert", &from, "--out", "-"]), pleach(&["convert", &path(name), "--out", "-"]));
+        assert_eq!(String::from_utf8(there.stdout).unwrap(), String::from_utf8(back.stdout).unwrap());
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_table_without_parquet_says_how_to_build_it() {
+    let folder = folder();
+    let output = pleach(&["inspect", &folder.path().display().to_string(), "--out", "table.parquet"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--features parquet"));
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn the_table_is_written_as_parquet() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::UInt64Type;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    let folder = folder();
+    let out = folder.path().join("table.parquet");
+    pleach(&["inspect", &folder.path().display().to_string(), "--out", &out.display().to_string()]);
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(out).unwrap()).unwrap();
+    let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
+    let column = |name: &str| batches[0].column_by_name(name).unwrap().clone();
+    assert_eq!(batches[0].num_rows(), 4);
+    assert_eq!(column("harness").as_string::<i32>().value(3), "rl");
+    assert_eq!(column("generations").as_primitive::<UInt64Type>().value(3), 1);
+    assert_eq!(column("generations").null_count() + column("error").null_count(), 1 + 3);
+}

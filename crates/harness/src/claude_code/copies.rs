@@ -1,0 +1,94 @@
+//! Lines that another session has as well: the sessions that a resumed one repeats, the one that it was forked from, a copy of its file.
+use std::sync::Arc;
+
+use pleach_tree::{JsonLines, Location, ReadOptions, Report};
+use rustc_hash::FxHashSet;
+use serde::Deserialize;
+
+use super::session::is_session;
+use crate::input::Member;
+use crate::{HarnessError, Input};
+
+/// What is known of lines that are copies.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// The lines of earlier sessions with the same start.
+    uuids: FxHashSet<String>,
+    /// The sessions that lie beside.
+    beside: FxHashSet<String>,
+    /// Where the first copy stands, and the session that it says it is from, where that one does not lie beside.
+    pub(super) first: Option<Location>,
+    pub(super) strange: Option<(Location, String)>,
+    /// Lines of a sub-agent's file that are those of the session.
+    pub(super) of_main: u64,
+    /// Calls that are copies.
+    pub(super) calls: u64,
+}
+
+/// Where a line was forked from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ForkedFrom {
+    session_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Uuid {
+    uuid: Option<String>,
+}
+
+impl Copies {
+    /// Finds the sessions beside that begin with the same line and come first, by size and name.
+    ///
+    /// So each of several files that begin alike has the calls that no file before it has, whichever of them is read.
+    pub(super) fn find(input: &Input, options: ReadOptions) -> Result<Self, HarnessError> {
+        let main = input.main();
+        let mut copies = Self::default();
+        let start = first_uuid(&main)?;
+        let rank = |member: &Member| Ok::<_, HarnessError>((member.size()?, member.file_name().to_owned()));
+        let own = rank(&main)?;
+        for member in input.beside("")? {
+            if !is_session(member.file_name()) || member.listed == main.listed {
+                continue;
+            }
+            copies.beside.insert(member.file_name().split('.').next().unwrap_or_default().to_owned());
+            if start.is_none() || rank(&member)? > own || first_uuid(&member)? != start {
+                continue;
+            }
+            // What is wrong with that file is told where it is converted itself.
+            let (mut values, mut report) = (Vec::<Uuid>::new(), Report::default());
+            let lenient = ReadOptions { lenient: true, ..options };
+            let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
+            let io = |source| HarnessError::io(&member.name, source);
+            while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
+                copies.uuids.extend(values.drain(..).filter_map(|line| line.uuid));
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Whether a line of the main file is a copy.
+    pub(super) fn has(&mut self, uuid: &Arc<str>, forked: Option<&ForkedFrom>, at: &Location) -> bool {
+        if let Some(forked) = forked.filter(|forked| !self.beside.contains(&forked.session_id)) {
+            self.strange.get_or_insert_with(|| (at.clone(), forked.session_id.clone()));
+        }
+        let copied = self.uuids.contains(&**uuid) || forked.is_some_and(|forked| self.beside.contains(&forked.session_id));
+        if copied {
+            self.first.get_or_insert_with(|| at.clone());
+        }
+        copied
+    }
+}
+
+/// The uuid of the first line that has one, where it is one that no two lines share by chance.
+fn first_uuid(member: &Member) -> Result<Option<String>, HarnessError> {
+    let start = member.start(1 << 16)?;
+    let uuid = |line: &[u8]| serde_json::from_slice::<Uuid>(line).ok()?.uuid;
+    Ok(start.split(|&byte| byte == b'\n').find_map(uuid).filter(|uuid| is_unique(uuid)))
+}
+
+fn is_unique(uuid: &str) -> bool {
+    let groups: Vec<usize> = uuid.split('-').map(str::len).collect();
+    groups == [8, 4, 4, 4, 12] && uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}

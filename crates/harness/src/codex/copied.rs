@@ -1,0 +1,97 @@
+//! History that a rollout copies from the one it was forked from.
+use pleach_tree::{JsonLines, ReadOptions, Report};
+
+use super::item::{self, Piece};
+use super::line::{Line, Meta, Payload};
+use crate::script::{self, Script, Spot};
+use crate::{HarnessError, Input};
+
+/// What is known of the copied part.
+#[derive(Debug, Default)]
+pub(super) struct Copied {
+    /// The rollout's own id.
+    own: Option<String>,
+    /// The rollout that it was forked from, and where that is said.
+    parent: Option<(String, Spot)>,
+    /// The items of the parent, by a number for their content, where its file lies beside.
+    items: Option<Vec<u64>>,
+    /// How many of them were met.
+    met: usize,
+    /// Whether items of its own have begun.
+    own_begun: bool,
+    /// Calls that are copies.
+    pub(super) calls: u64,
+}
+
+impl Copied {
+    /// Takes note of a session line: it says where the rollout was forked from, or is copied from there itself.
+    pub(super) fn meta(&mut self, input: &Input, meta: &Meta, spot: &Spot, options: ReadOptions) -> Result<(), HarnessError> {
+        if self.parent.is_some() {
+            return Ok(());
+        }
+        let parent = match &self.own {
+            None => meta.forked_from_id.clone(),
+            Some(own) => meta.id.clone().filter(|id| id != own),
+        };
+        self.own = self.own.take().or_else(|| meta.id.clone());
+        let Some(parent) = parent else { return Ok(()) };
+        let main = input.main();
+        let beside = input.beside("")?;
+        let file = beside.iter().find(|member| member.file_name().contains(&parent) && member.listed != main.listed);
+        self.parent = Some((parent, spot.clone()));
+        if let Some(member) = file {
+            // What is wrong with that file is told where it is converted itself.
+            let (mut items, mut values, mut report) = (Vec::new(), Vec::<Line>::new(), Report::default());
+            let lenient = ReadOptions { lenient: true, ..options };
+            let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
+            let io = |source| HarnessError::io(&member.name, source);
+            while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
+                for line in values.drain(..) {
+                    if let Payload::Item(item) = line.payload {
+                        items.extend(number(&item::piece(*item, "", spot)));
+                    }
+                }
+            }
+            self.items = Some(items);
+        }
+        Ok(())
+    }
+
+    /// Whether an item is one of the parent's.
+    pub(super) fn is_copy(&mut self, piece: &Piece) -> bool {
+        let Some(items) = self.items.as_ref().filter(|_| !self.own_begun) else { return false };
+        let Some(number) = number(piece) else { return false };
+        match items[self.met..].iter().position(|&item| item == number) {
+            Some(at) => {
+                self.met += at + 1;
+                true
+            }
+            None => {
+                self.own_begun = true;
+                false
+            }
+        }
+    }
+
+    pub(super) fn report(&self, script: &mut Script) {
+        let Some((parent, spot)) = &self.parent else { return };
+        let message = match &self.items {
+            Some(_) => {
+                format!("calls ({}) are copied from rollout {parent}, which lies beside; they are context here", self.calls)
+            }
+            None => {
+                format!("the rollout was forked from {parent}, which is not beside it: calls of that one are in both files")
+            }
+        };
+        script.draft.warn(&spot.at, "payload", "copied-history", message);
+    }
+}
+
+fn number(piece: &Piece) -> Option<u64> {
+    let segments = match piece {
+        Piece::Said(segments) | Piece::Given { segments, .. } => segments.as_slice(),
+        Piece::Output(segment) => std::slice::from_ref(&**segment),
+        Piece::Silent | Piece::Unknown(_) => return None,
+    };
+    Some(script::content_number(segments))
+}

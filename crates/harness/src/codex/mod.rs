@@ -1,0 +1,30 @@
+//! Rollout files of Codex CLI, read from versions of September 2025 (0.3x) to June 2026.
+//!
+//! # What a rollout becomes
+//! - **Calls** are runs of items that the model made: reasoning, messages, tool calls. A run ends where anything else is put in, where a
+//!   turn begins or ends, and where the count of used tokens grows, which it does once for each response. `policy` is the model of the
+//!   last `turn_context`. Reasoning is the provider's summary, context without loss, unless its raw text is recorded.
+//! - **Contexts** hold the base instructions of `session_meta` (versions that record them), user and developer messages, and the outputs
+//!   of tools. What a person typed is told from what the harness put in a person's place by the harness's own marks. Events, ghost
+//!   snapshots and titles stand in none. A call without an output is answered by `aborted`, as the request shows it.
+//! - **Compactions** with `replacement_history` give the whole new list. What of it stands in the context already keeps its identity, so
+//!   the record is an eviction of the rest; `context_compacted` is no second one. Older ones have only `message`: the list is
+//!   rebuilt as the harness does (the messages before the first prompt, the newest prompts of 20,000 tokens at 4 bytes each, the
+//!   summary), which is inferred, and a warning. A summary that the provider made is encrypted, and so is its place: its size stands there.
+//! - **The summariser's call** is recorded by some versions, as a message right before the compaction whose text ends the summary. It is a
+//!   thread of its own, `compact-1` and so on. The prompt that it answers is not recorded, so it carries no loss.
+//! - **Rollbacks** take the newest turns back: what comes next goes on from before them, and they are `main~1` and so on.
+//! - **Copied history.** A rollout that was forked begins with the items of its parent. Where the parent's file lies beside it, what
+//!   both begin with is context here and calls there. Where it does not, the calls are calls here, with a warning.
+//!
+//! # What is a fault
+//! An ordinal that stands twice with other content, a second output for a call, an output without a call, a compaction without summary and list,
+//! a rollback of more turns than there are, history that lies in another rollout, a call with nothing before it.
+mod compaction;
+mod copied;
+mod history;
+mod item;
+mod line;
+mod session;
+
+pub(crate) use session::FORMAT;

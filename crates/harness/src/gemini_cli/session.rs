@@ -1,0 +1,210 @@
+//! From the lines of a session to its script.
+use std::sync::Arc;
+
+use pleach_tree::{Origin, ReadOptions, ReplacementKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::line::{Line, Message, Spoken};
+use crate::detect::Format;
+use crate::input::Member;
+use crate::script::{Back, Call, Change, Item, List, Script, Spot, Step};
+use crate::shape::{Kind, Shape};
+use crate::{Conversion, HarnessError, Input};
+
+/// How a session of Gemini CLI is told from other files.
+pub(crate) const FORMAT: Format = Format::new("gemini-cli", "a Gemini CLI session", is_line, convert);
+
+fn is_line(shape: &Shape) -> bool {
+    let start = shape.has_all(&["sessionId", "projectHash"]);
+    let message =
+        shape.is("type", &["user", "gemini"]) && shape.has_all(&["id", "timestamp"]) && shape.kind("content").is_some();
+    let message = message && !shape.has("uuid") && !shape.has("sessionId") && shape.kind("parentId").is_none();
+    start || message || shape.kind("$set") == Some(Kind::Object) || shape.kind("$rewindTo") == Some(Kind::Text)
+}
+
+fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    let mut script = Script::new("gemini-cli", options);
+    let session = read(&mut script, &input.main())?;
+    let id = session.id.clone();
+    session.write(&mut script, 0);
+    let agents = id.map_or_else(|| Ok(Vec::new()), |id| input.beside(&id))?;
+    for member in agents.iter().filter(|member| member.file_name().contains(".jsonl")) {
+        let agent = read(&mut script, member)?;
+        let name = member.file_name().split('.').next().unwrap_or_default().to_owned();
+        let conversation = script.conversation(name);
+        agent.write(&mut script, conversation);
+    }
+    script.play()
+}
+
+fn read(script: &mut Script, member: &Member) -> Result<Session, HarnessError> {
+    let mut session = Session::default();
+    let start = member.start(1 << 16)?;
+    let first = start.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let begun = serde_json::from_slice::<serde::de::IgnoredAny>(first);
+    if start.len() == first.len() || !begun.is_err_and(|error| error.is_eof()) {
+        script.lines(member, |script, line: Line, spot| session.take(script, line, spot))?;
+        return Ok(session);
+    }
+    let file = script.draft.file(member);
+    let options = script.draft.options;
+    let (documents, at) = member.document::<Line>(options, &mut script.draft.report)?;
+    let spot = Spot { file, at };
+    for document in documents {
+        session.take(script, document, &spot);
+    }
+    Ok(session)
+}
+
+/// The session as far as it is read.
+#[derive(Default)]
+struct Session {
+    id: Option<String>,
+    steps: Vec<(Did, Spot)>,
+    /// The step that holds a message now, by its id.
+    places: FxHashMap<String, usize>,
+}
+
+/// What a line did.
+enum Did {
+    Say(Box<Message>),
+    Rewind(String),
+    Set(Vec<Message>),
+}
+
+impl Session {
+    fn take(&mut self, script: &mut Script, mut line: Line, spot: &Spot) {
+        if let Some(id) = line.rewind_to.take() {
+            self.steps.push((Did::Rewind(id), spot.clone()));
+        } else if let Some(set) = line.set.take() {
+            if let Some(messages) = set.messages {
+                self.places.clear();
+                self.steps.push((Did::Set(messages), spot.clone()));
+            }
+        } else if let Some(messages) = line.messages.take() {
+            self.id = line.session_id.or(self.id.take());
+            let message =
+                "the document holds the messages as they were in the end; what a compression took out is not recorded";
+            script.draft.warn(&spot.at, "messages", "compactions-not-recorded", message);
+            for message in messages {
+                self.say(script, message, spot);
+            }
+        } else {
+            self.id = line.session_id.clone().or(self.id.take());
+            if let Some(message) = line.message() {
+                self.say(script, message, spot);
+            }
+        }
+    }
+
+    fn say(&mut self, script: &mut Script, message: Message, spot: &Spot) {
+        match message.kind.as_deref() {
+            Some("user" | "gemini") => {}
+            Some("info" | "error" | "warning") => return,
+            kind => {
+                script.unknown(kind.unwrap_or_default(), &spot.at);
+                return;
+            }
+        }
+        let Some(id) = message.id.clone() else {
+            script.draft.fault(&spot.at, "id", "no-id", "the message has no id; the number of the line stands for it");
+            self.steps.push((Did::Say(Box::new(message)), spot.clone()));
+            return;
+        };
+        match self.places.get(&id) {
+            Some(&place) => self.steps[place].0 = Did::Say(Box::new(message)),
+            None => {
+                self.places.insert(id, self.steps.len());
+                self.steps.push((Did::Say(Box::new(message)), spot.clone()));
+            }
+        }
+    }
+
+    fn write(self, script: &mut Script, conversation: usize) {
+        let mut at = Back::To(None);
+        // Where the list ended before each message that is in it.
+        let mut before: Vec<(String, Back)> = Vec::new();
+        let mut answered = FxHashSet::default();
+        for (did, spot) in self.steps {
+            match did {
+                Did::Say(message) => {
+                    before.push((message.id.clone().unwrap_or_default(), at));
+                    let from = at.node(script, conversation, &spot);
+                    at = Back::To(say(script, conversation, from, *message, &mut answered, &spot));
+                }
+                Did::Rewind(id) => match before.iter().position(|(other, _)| *other == id) {
+                    Some(place) => {
+                        at = before[place].1;
+                        before.truncate(place);
+                    }
+                    None => {
+                        let message = format!("the message {id} is not in the list; the harness takes back all of it");
+                        script.draft.fault(&spot.at, "$rewindTo", "rewind-missing", message);
+                        (at, before) = (Back::To(None), Vec::new());
+                    }
+                },
+                Did::Set(messages) => {
+                    let from = at.node(script, conversation, &spot);
+                    (at, before) = set(script, conversation, from, messages, &spot);
+                }
+            }
+        }
+    }
+}
+
+/// Adds a message; the node behind it.
+fn say(
+    script: &mut Script,
+    conversation: usize,
+    from: Option<usize>,
+    message: Message,
+    answered: &mut FxHashSet<String>,
+    spot: &Spot,
+) -> Option<usize> {
+    let (is_model, model) = (message.kind.as_deref() == Some("gemini"), message.model.clone().map(Arc::from));
+    let Spoken { mut said, results } = message.spoken(Origin::Human, spot);
+    answered.extend(results.iter().filter_map(|result| result.result_of.clone()));
+    // Results that stand with the message that called are not told again by a message of their own.
+    said.retain(|segment| is_model || segment.result_of.as_ref().is_none_or(|call| !answered.contains(call)));
+    let mut at = from;
+    if is_model {
+        at = Some(script.push(at, conversation, spot, Step::Call(Call { output: said, model, ..Call::default() })));
+    } else if !said.is_empty() {
+        at = Some(script.push(at, conversation, spot, Step::Put(said)));
+    }
+    if !results.is_empty() {
+        at = Some(script.push(at, conversation, spot, Step::Put(results)));
+    }
+    at
+}
+
+/// Adds a whole list; where it ends, and where it ended before each of its messages.
+fn set(
+    script: &mut Script,
+    conversation: usize,
+    from: Option<usize>,
+    messages: Vec<Message>,
+    spot: &Spot,
+) -> (Back, Vec<(String, Back)>) {
+    let node = script.nodes.len();
+    if from.is_none() {
+        let message = "nothing stands before the list in the file; it is all that is known";
+        script.draft.warn(&spot.at, "$set.messages", "no-predecessor", message);
+    }
+    let (mut items, mut before, mut count) = (Vec::new(), Vec::new(), 0);
+    let mut answered = FxHashSet::default();
+    for message in messages {
+        if matches!(message.kind.as_deref(), Some("info" | "error" | "warning")) {
+            continue;
+        }
+        before.push((message.id.clone().unwrap_or_default(), Back::Into(node, count)));
+        let Spoken { mut said, results } = message.spoken(Origin::ExternalModel, spot);
+        said.retain(|segment| segment.result_of.as_ref().is_none_or(|call| !answered.contains(call)));
+        answered.extend(results.iter().chain(&said).filter_map(|result| result.result_of.clone()));
+        count += said.len() + results.len();
+        items.extend([said, results].into_iter().filter(|segments| !segments.is_empty()).map(Item::Told));
+    }
+    let change = Change::new(ReplacementKind::Summary).quiet();
+    script.push(from, conversation, spot, Step::List(List { items, change }));
+    (Back::To(Some(node)), before)
+}

@@ -1,0 +1,38 @@
+//! Streams of bytes out of compressed ones.
+use std::io::{self, BufRead, BufReader, Read};
+
+/// What is read at a time out of a compressed stream.
+const BUFFER: usize = 1 << 18;
+
+/// The bytes of a file, decompressed where its first bytes say gzip or zstd, as they are elsewhere.
+pub(super) fn decompressed(mut reader: impl BufRead + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+    let kind = pleach_tree::compression(reader.fill_buf()?);
+    Ok(match kind {
+        Some(kind @ "gzip") => named(kind, flate2::bufread::MultiGzDecoder::new(reader)),
+        Some(kind @ "zstd") => named(kind, zstd::stream::read::Decoder::with_buffer(reader)?),
+        _ => Box::new(reader),
+    })
+}
+
+fn named(kind: &'static str, reader: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
+    Box::new(BufReader::with_capacity(BUFFER, Decompressed { kind, reader, read: 0 }))
+}
+
+/// A decoder whose errors say how far it came.
+struct Decompressed<R> {
+    kind: &'static str,
+    reader: R,
+    read: u64,
+}
+
+impl<R: Read> Read for Decompressed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (kind, read) = (self.kind, self.read);
+        let count = self.reader.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            kept => io::Error::new(kept, format!("its {kind} stream is damaged behind {read} bytes of text ({error})")),
+        })?;
+        self.read += count as u64;
+        Ok(count)
+    }
+}

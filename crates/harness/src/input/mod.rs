@@ -1,0 +1,259 @@
+//! What an adapter reads: a file or a folder, on disk or in memory, with what lies beside it, decompressed as it is read.
+mod decompress;
+mod document;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::HarnessError;
+
+/// A file or a folder that a harness wrote, and what lies beside it.
+#[derive(Debug, Clone)]
+pub struct Input {
+    place: Place,
+    name: Arc<str>,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    File(PathBuf),
+    Folder(PathBuf),
+    /// Names relative to the folder of the first one, which is the main file.
+    Memory(Vec<(String, Arc<[u8]>)>),
+}
+
+/// One file of an [`Input`].
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    /// The name that the header lists, relative to the folder of the main file.
+    pub(crate) listed: String,
+    /// The name that errors use.
+    pub(crate) name: Arc<str>,
+    at: At,
+}
+
+#[derive(Debug, Clone)]
+enum At {
+    Path(PathBuf),
+    Memory(Arc<[u8]>),
+}
+
+/// A file that can be read anywhere, as archives need.
+pub(crate) trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+impl Input {
+    /// The file or folder at a path.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where nothing is there.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, HarnessError> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.display().to_string().into();
+        let about = std::fs::metadata(path).map_err(|source| HarnessError::io(&name, source))?;
+        let place = if about.is_dir() { Place::Folder(path.into()) } else { Place::File(path.into()) };
+        Ok(Self { place, name })
+    }
+
+    /// Files in memory: the main one, and those beside it under names relative to its folder.
+    pub fn memory(name: &str, bytes: Vec<u8>, beside: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        let files = std::iter::once((name.to_owned(), bytes)).chain(beside);
+        Self { place: Place::Memory(files.map(|(name, bytes)| (name, bytes.into())).collect()), name: name.into() }
+    }
+
+    /// The name that errors use.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The text of the main file, decompressed on the way where it is compressed in a way that is known.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where it cannot be opened.
+    pub fn reader(&self) -> Result<Box<dyn BufRead + Send>, HarnessError> {
+        self.main().open()
+    }
+
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        matches!(self.place, Place::Folder(_))
+    }
+
+    /// The main file's name without what says how it is packed: `a.jsonl.zst` is `a`.
+    pub(crate) fn stem(&self) -> String {
+        let listed = match &self.place {
+            Place::File(path) | Place::Folder(path) => file_name(path),
+            Place::Memory(files) => files.first().map(|(name, _)| name.clone()).unwrap_or_default(),
+        };
+        let name = listed.rsplit('/').next().unwrap_or_default();
+        let name = [".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        [".jsonl", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+    }
+
+    /// The main file.
+    pub(crate) fn main(&self) -> Member {
+        match &self.place {
+            Place::File(path) | Place::Folder(path) => {
+                Member { listed: file_name(path), name: Arc::clone(&self.name), at: At::Path(path.clone()) }
+            }
+            Place::Memory(files) => {
+                let (listed, bytes) = files.first().cloned().unwrap_or_default();
+                Member { listed, name: Arc::clone(&self.name), at: At::Memory(bytes) }
+            }
+        }
+    }
+
+    /// The files right inside a folder that lies beside the main file, or inside the input where that is a folder, in the order
+    /// of their names; none where there is no such folder.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where a folder is there and cannot be listed.
+    pub(crate) fn beside(&self, folder: &str) -> Result<Vec<Member>, HarnessError> {
+        let root = match &self.place {
+            Place::File(path) => path.with_file_name(""),
+            Place::Folder(path) => path.clone(),
+            Place::Memory(files) => {
+                let inside = |name: &str| {
+                    let rest = if folder.is_empty() { Some(name) } else { name.strip_prefix(folder)?.strip_prefix('/') };
+                    rest.is_some_and(|rest| !rest.contains('/')).then_some(())
+                };
+                let kept = files.iter().skip(1).filter(|(name, _)| inside(name).is_some());
+                let mut members: Vec<Member> = kept.map(|(name, bytes)| memory(name, bytes)).collect();
+                members.sort_by(|a, b| a.listed.cmp(&b.listed));
+                return Ok(members);
+            }
+        };
+        let (files, _) = list(&root.join(folder))?;
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let member = |path: PathBuf| {
+            let listed = format!("{prefix}{}", file_name(&path));
+            Member { listed, name: path.display().to_string().into(), at: At::Path(path) }
+        };
+        Ok(files.into_iter().map(member).collect())
+    }
+
+    /// All files of a folder and of the folders in it, in the order of their names; the files in memory; else the file.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where a folder cannot be listed.
+    pub(crate) fn members(&self) -> Result<Vec<Member>, HarnessError> {
+        let root = match &self.place {
+            Place::File(_) => return Ok(vec![self.main()]),
+            Place::Memory(files) => return Ok(files.iter().map(|(name, bytes)| memory(name, bytes)).collect()),
+            Place::Folder(root) => root,
+        };
+        let (mut members, mut open) = (Vec::new(), vec![root.clone()]);
+        while let Some(folder) = open.pop() {
+            let (files, folders) = list(&folder)?;
+            open.extend(folders.into_iter().rev());
+            for path in files {
+                let listed = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                members.push(Member { listed, name: path.display().to_string().into(), at: At::Path(path) });
+            }
+        }
+        Ok(members)
+    }
+}
+
+impl Member {
+    /// Its text, decompressed on the way where it is compressed in a way that is known.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where it cannot be opened.
+    pub(crate) fn open(&self) -> Result<Box<dyn BufRead + Send>, HarnessError> {
+        let io = |source| HarnessError::io(&self.name, source);
+        match &self.at {
+            At::Path(path) => {
+                let file = File::open(path).map_err(io)?;
+                decompress::decompressed(BufReader::with_capacity(1 << 18, file)).map_err(io)
+            }
+            At::Memory(bytes) => decompress::decompressed(Cursor::new(Arc::clone(bytes))).map_err(io),
+        }
+    }
+
+    /// Its bytes as they lie there, to be read in any order.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where it cannot be opened.
+    pub(crate) fn seek(&self) -> Result<Box<dyn ReadSeek>, HarnessError> {
+        Ok(match &self.at {
+            At::Path(path) => Box::new(File::open(path).map_err(|source| HarnessError::io(&self.name, source))?),
+            At::Memory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+        })
+    }
+
+    /// Its first bytes, decompressed.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`].
+    pub(crate) fn start(&self, bytes: u64) -> Result<Vec<u8>, HarnessError> {
+        let mut start = Vec::new();
+        self.open()?.take(bytes).read_to_end(&mut start).map_err(|source| HarnessError::io(&self.name, source))?;
+        Ok(start)
+    }
+
+    /// Its size in bytes, as it lies there.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`].
+    pub(crate) fn size(&self) -> Result<u64, HarnessError> {
+        match &self.at {
+            At::Path(path) => Ok(path.metadata().map_err(|source| HarnessError::io(&self.name, source))?.len()),
+            At::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// What stands inside it, as an archive's entry does.
+    pub(crate) fn inside(&self, entry: &str, bytes: Vec<u8>) -> Self {
+        let name = format!("{}/{entry}", self.name);
+        Self { listed: format!("{}/{entry}", self.listed), name: name.into(), at: At::Memory(bytes.into()) }
+    }
+
+    /// Its file name, without folders.
+    pub(crate) fn file_name(&self) -> &str {
+        self.listed.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+fn memory(name: &str, bytes: &Arc<[u8]>) -> Member {
+    Member { listed: name.to_owned(), name: name.into(), at: At::Memory(Arc::clone(bytes)) }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The files and the folders in a folder, each in the order of their names; nothing where it is none.
+fn list(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), HarnessError> {
+    let io = |source| HarnessError::io(&folder.display().to_string(), source);
+    let listing = match folder.read_dir() {
+        Ok(listing) => listing,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        Err(error) => return Err(io(error)),
+    };
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    for entry in listing {
+        let entry = entry.map_err(io)?;
+        let kind = entry.file_type().map_err(io)?;
+        if kind.is_dir() {
+            folders.push(entry.path());
+        } else if kind.is_file() || kind.is_symlink() && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    folders.sort();
+    Ok((files, folders))
+}

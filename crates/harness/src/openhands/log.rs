@@ -1,0 +1,235 @@
+//! From the events of a log to its script.
+use std::sync::Arc;
+
+use pleach_tree::{By, Evidence, ReplacementKind, Role, Segment, Trigger};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::event::Event;
+use super::view::{self, Batches, Kind, Shown};
+use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
+
+/// The log as far as it is read.
+#[derive(Default)]
+pub(super) struct Log {
+    at: Option<usize>,
+    pub(super) model: Option<Arc<str>>,
+    open: Option<Open>,
+    /// Every id with the number of what its event says.
+    seen: FxHashMap<String, u64>,
+    batches: Batches,
+    /// The events after all condensations.
+    view: Vec<Shown>,
+    /// The events that the last context holds.
+    live: Vec<Shown>,
+    /// Calls that are not answered, and answers without a call.
+    halves: FxHashSet<String>,
+    answered: FxHashSet<String>,
+    /// Whether a list was ever rewritten, so that the context is not what was appended.
+    rewritten: bool,
+    request: Option<Option<String>>,
+}
+
+/// A response that may have more actions.
+struct Open {
+    response: String,
+    output: Vec<Segment>,
+    shown: Vec<Shown>,
+    spot: Spot,
+}
+
+impl Log {
+    pub(super) fn take(&mut self, script: &mut Script, mut event: Event, spot: &Spot) {
+        let id = match event.id.take() {
+            Some(id) => id,
+            None => {
+                script.draft.fault(&spot.at, "id", "no-id", "the event has no id; the number of the line stands for it");
+                format!("line-{}", spot.at.line)
+            }
+        };
+        let is_agents = event.llm_response_id.is_some() && matches!(event.kind.as_str(), "ActionEvent" | "MessageEvent");
+        let condenses = matches!(event.kind.as_str(), "Condensation" | "CondensationRequest");
+        let shows = matches!(
+            event.kind.as_str(),
+            "SystemPromptEvent"
+                | "MessageEvent"
+                | "ObservationEvent"
+                | "UserRejectObservation"
+                | "AgentErrorEvent"
+                | "CondensationSummaryEvent"
+        );
+        let segments = match event.kind.as_str() {
+            _ if is_agents => event.said(&id, spot),
+            _ if shows => event.given(&id, spot),
+            _ => Vec::new(),
+        };
+        if self.repeats(script, &id, script::content_number(&segments), spot) {
+            return;
+        }
+        if is_agents {
+            self.said(script, event, id, segments, spot);
+        } else if condenses {
+            self.close(script);
+            self.condense(script, event, &id, spot);
+        } else if shows {
+            self.close(script);
+            self.given(script, event, id, segments, spot);
+        } else if !event.kind.ends_with("Event") {
+            script.unknown(&event.kind, &spot.at);
+        }
+    }
+
+    fn repeats(&mut self, script: &mut Script, id: &str, number: u64, spot: &Spot) -> bool {
+        match self.seen.insert(id.to_owned(), number) {
+            None => false,
+            Some(first) if first == number => {
+                script.draft.warn(&spot.at, "id", "repeated-line", format!("the event {id} stands above already"));
+                true
+            }
+            Some(first) => {
+                self.seen.insert(id.to_owned(), first);
+                let message = format!("the event {id} stands above with other content; the first is kept");
+                script.draft.fault(&spot.at, "id", "duplicate-id", message);
+                true
+            }
+        }
+    }
+
+    fn said(&mut self, script: &mut Script, event: Event, id: String, segments: Vec<Segment>, spot: &Spot) {
+        let response = event.llm_response_id.unwrap_or_default();
+        let joins = self.open.as_ref().is_some_and(|open| open.response == response);
+        if !joins {
+            self.close(script);
+            self.reach(script, spot);
+        }
+        let open = self.open.get_or_insert_with(|| Open {
+            response: response.clone(),
+            output: Vec::new(),
+            shown: Vec::new(),
+            spot: spot.clone(),
+        });
+        let start = open.output.len();
+        let call = segments.iter().flat_map(|said| said.calls.first()).next().cloned();
+        open.output.extend(segments);
+        let parts = Some((start, open.output.len()));
+        let kind = match call {
+            Some(call) => {
+                *self.batches.entry(response.clone()).or_default() += 1;
+                self.halves.insert(call.clone());
+                Kind::Action { response, call }
+            }
+            None => Kind::Other,
+        };
+        open.shown.push(Shown { id, node: 0, parts, kind });
+    }
+
+    /// Ends the response that may have more actions.
+    pub(super) fn close(&mut self, script: &mut Script) {
+        let Some(Open { output, mut shown, spot, .. }) = self.open.take() else { return };
+        let call = Call { output, model: self.model.clone(), ..Call::default() };
+        let node = script.push(self.at, 0, &spot, Step::Call(call));
+        shown.iter_mut().for_each(|event| event.node = node);
+        self.live.extend(shown.iter().cloned());
+        self.view.extend(shown);
+        self.at = Some(node);
+    }
+
+    fn given(&mut self, script: &mut Script, event: Event, id: String, segments: Vec<Segment>, spot: &Spot) {
+        let kind = match event.tool_call_id {
+            Some(call) if !self.answered.insert(call.clone()) => {
+                let message = format!("call {call} has a second answer; the first is kept");
+                script.draft.fault(&spot.at, "tool_call_id", "duplicate-result", message);
+                return;
+            }
+            Some(call) => {
+                if !self.halves.remove(&call) {
+                    self.halves.insert(call.clone());
+                }
+                Kind::Answer { call }
+            }
+            None => Kind::Other,
+        };
+        let node = script.push(self.at, 0, spot, Step::Put(segments));
+        let shown = Shown { id, node, parts: None, kind };
+        self.live.push(shown.clone());
+        self.view.push(shown);
+        self.at = Some(node);
+    }
+
+    fn condense(&mut self, script: &mut Script, event: Event, id: &str, spot: &Spot) {
+        if event.kind == "CondensationRequest" {
+            self.request = Some(event.reason);
+            return;
+        }
+        let trigger = match self.request.take() {
+            None => Some(Trigger::Auto),
+            Some(None) => None,
+            Some(Some(reason)) if reason == "manual" => Some(Trigger::Manual),
+            Some(Some(_)) => Some(Trigger::Auto),
+        };
+        let forgotten: FxHashSet<&str> = event.forgotten_event_ids.iter().map(String::as_str).collect();
+        for gone in &event.forgotten_event_ids {
+            let summary = gone.strip_suffix("-summary").unwrap_or(gone);
+            if !self.seen.contains_key(gone.as_str()) && !self.seen.contains_key(summary) {
+                let message = format!("the forgotten event {gone} is not in the file above; it is passed over");
+                script.draft.fault(&spot.at, "forgotten_event_ids", "forgotten-missing", message);
+            }
+        }
+        self.view.retain(|shown| !forgotten.contains(shown.id.as_str()));
+        let node = script.nodes.len();
+        let summary = event.summary.zip(event.summary_offset);
+        if let Some((_, offset)) = &summary {
+            if *offset > self.view.len() {
+                let message = format!(
+                    "the offset {offset} is beyond the {} events that are left; the summary stands at the end",
+                    self.view.len()
+                );
+                script.draft.warn(&spot.at, "summary_offset", "offset-outside", message);
+            }
+            let shown = Shown { id: format!("{id}-summary"), node, parts: None, kind: Kind::Other };
+            self.view.insert((*offset).min(self.view.len()), shown);
+        }
+        let target = view::whole(&self.view, &self.batches);
+        let text = summary.map(|(text, _)| {
+            vec![spot.segment(format!("{id}-summary"), script::text(Role::User, pleach_tree::Origin::ExternalModel, text))]
+        });
+        let mut text = text;
+        let items = target.iter().flat_map(|shown| match text.take_if(|_| shown.node == node) {
+            Some(segments) => vec![Item::New(segments)],
+            None => shown.items(),
+        });
+        let items = items.collect();
+        let change = Change::new(ReplacementKind::Summary).trigger(trigger);
+        script.push(self.at, 0, spot, Step::List(List { items, change }));
+        self.warn_torn(script, &target, spot);
+        self.at = Some(node);
+        self.live = target;
+        self.rewritten = true;
+    }
+
+    fn warn_torn(&self, script: &mut Script, target: &[Shown], spot: &Spot) {
+        let torn = self.view.len() - target.len();
+        if torn > 0 {
+            let message =
+                format!("events ({torn}) whose other half, or another part of whose response, is gone are not sent either");
+            script.draft.warn(&spot.at, "forgotten_event_ids", "pair-broken", message);
+        }
+    }
+
+    /// Makes the context what the request before a call shows.
+    fn reach(&mut self, script: &mut Script, spot: &Spot) {
+        if self.halves.is_empty() && !self.rewritten {
+            return;
+        }
+        let target = view::whole(&self.view, &self.batches);
+        let ids = |events: &[Shown]| events.iter().map(|shown| shown.id.clone()).collect::<Vec<_>>();
+        if ids(&target) == ids(&self.live) {
+            return;
+        }
+        let items = target.iter().flat_map(Shown::items).collect();
+        let change = Change { evidence: Evidence::Inferred, ..Change::new(ReplacementKind::None) };
+        let change = change.by(Author::Known(By::rule("view-properties")));
+        self.at = Some(script.push(self.at, 0, spot, Step::List(List { items, change })));
+        self.live = target;
+        self.rewritten = true;
+    }
+}

@@ -1,0 +1,153 @@
+//! Which head a prompt goes on from, and how.
+use pleach_tree::ForkReason;
+
+use super::Units;
+use super::align::{Block, align};
+use super::call::Call;
+use super::head::{Head, Heads, Mark};
+
+/// How a prompt comes from a head.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// It goes on from all of it.
+    Extends,
+    /// It goes back to where a call stood, and keeps `keep` units of the list.
+    Fork { mark: Mark, keep: usize, reason: ForkReason },
+    /// It keeps these blocks.
+    Edit(Vec<Block>),
+}
+
+/// A head by its place: among the live ones, or among those that were left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its place among all heads, the newest first.
+    pub(super) rank: usize,
+    /// Its place among the live ones.
+    pub(super) live: Option<usize>,
+}
+
+/// How many heads are compared in full.
+const COMPARED: usize = 6;
+
+/// The head that a prompt goes on from; `None` where it starts anew.
+pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(Place, Reading)> {
+    let prompt = call.prompt.as_slice();
+    let of_thread = |head: &Head| call.thread.is_none() || head.thread == call.thread;
+    let mut found: Vec<(Place, &Head, usize)> = heads
+        .all()
+        .enumerate()
+        .filter(|(_, (_, head))| of_thread(head))
+        .map(|(rank, (live, head))| (Place { rank, live }, head, head.shared(prompt)))
+        .collect();
+    let whole = |(_, head, shared): &&(Place, &Head, usize)| *shared == head.units.len() && *shared > 0;
+    if let Some(&(place, head, shared)) =
+        found.iter().filter(whole).max_by_key(|(place, _, shared)| (*shared, place.live.is_some()))
+    {
+        if place.live.is_some() {
+            return Some((place, Reading::Extends));
+        }
+        let mark = *head.marks_within(shared).last()?;
+        return Some((place, Reading::Fork { mark, keep: shared, reason: ForkReason::Rewind }));
+    }
+    if let Some((place, mark)) = retried(&found, prompt.len()) {
+        return Some((place, Reading::Fork { mark, keep: prompt.len(), reason: ForkReason::Retry }));
+    }
+    if call.thread.is_some() {
+        let &(place, head, _) = found.iter().find(|(place, ..)| place.live.is_some())?;
+        return Some((place, Reading::Edit(align(&head.units, prompt, run(units)))));
+    }
+    found.sort_by_key(|&(place, _, shared)| (std::cmp::Reverse(shared), place.rank));
+    let (place, head, blocks) = closest(units, &found, prompt)?;
+    let reading = without_thread(units, heads, head, prompt, blocks)?;
+    Some((place, reading))
+}
+
+fn run<U: Units>(_: &U) -> usize {
+    U::RUN
+}
+
+/// The newest head with a call of exactly this prompt.
+fn retried(found: &[(Place, &Head, usize)], len: usize) -> Option<(Place, Mark)> {
+    found.iter().filter(|(_, _, shared)| *shared == len).find_map(|(place, head, shared)| {
+        let mark = head.marks_within(*shared).into_iter().rev().find(|mark| mark.prompt == len)?;
+        Some((*place, mark))
+    })
+}
+
+/// The head that keeps most of what is no instruction.
+fn closest<'h>(
+    units: &impl Units,
+    found: &[(Place, &'h Head, usize)],
+    prompt: &[u32],
+) -> Option<(Place, &'h Head, Vec<Block>)> {
+    let mut best: Option<(usize, Place, &Head, Vec<Block>)> = None;
+    for &(place, head, _) in found.iter().take(COMPARED) {
+        let blocks = align(&head.units, prompt, run(units));
+        let kept = kept(units, prompt, &blocks);
+        if best.as_ref().is_none_or(|(most, ..)| kept > *most) {
+            best = Some((kept, place, head, blocks));
+        }
+    }
+    best.map(|(_, place, head, blocks)| (place, head, blocks))
+}
+
+fn kept(units: &impl Units, prompt: &[u32], blocks: &[Block]) -> usize {
+    let spoken =
+        |block: &Block| prompt[block.new..block.new + block.len].iter().filter(|&&unit| !units.is_system(unit)).count();
+    blocks.iter().map(spoken).sum()
+}
+
+/// What a prompt does where no thread is named.
+fn without_thread(units: &impl Units, heads: &Heads, head: &Head, prompt: &[u32], blocks: Vec<Block>) -> Option<Reading> {
+    let prefix = blocks.first().filter(|block| (block.old, block.new) == (0, 0)).map_or(0, |block| block.len);
+    if blocks.len() > usize::from(prefix > 0) {
+        return Some(Reading::Edit(blocks));
+    }
+    let new = &prompt[prefix..];
+    if heads.all().any(|(_, head)| units.quotes(new, head.said())) {
+        return Some(Reading::Edit(blocks));
+    }
+    if kept(units, prompt, &blocks) == 0 {
+        return None;
+    }
+    let turns = new.first().is_some_and(|&unit| units.opens_turn(unit));
+    let back = head.marks_within(prefix).into_iter().rev().find(|mark| {
+        let own = mark.prompt == head.prompt && mark.prompt == prefix;
+        turns && (mark.end == Some(prefix) || own)
+    });
+    let whole = |mark: &Mark| head.is_boundary(prefix) && head.is_uncut(mark.prompt, prefix);
+    Some(match back.filter(whole) {
+        Some(mark) => {
+            let reason = if mark.end == Some(prefix) { ForkReason::Rewind } else { ForkReason::Retry };
+            Reading::Fork { mark, keep: prefix, reason }
+        }
+        None => Reading::Edit(blocks),
+    })
+}
+
+/// Whether a call wrote the summary that the next prompt stands on: its words are quoted there and do not stand where it said them.
+pub(super) fn summarises<U: Units>(units: &U, call: &Call, next: &Call) -> bool {
+    if (&call.rollout, &call.thread) != (&next.rollout, &next.thread) || call.prompt.is_empty() {
+        return false;
+    }
+    let said = call.output();
+    let view: Vec<u32> = call.prompt.iter().copied().chain(said.iter().copied()).collect();
+    if next.prompt.starts_with(&view) {
+        return false;
+    }
+    let blocks = align(&view, &next.prompt, U::RUN);
+    let from = call.prompt.len();
+    let standing: usize = blocks.iter().map(|block| (block.old + block.len).saturating_sub(block.old.max(from))).sum();
+    // A run of tokens is found wherever it went; a message that went elsewhere is another message.
+    let survives = blocks.iter().any(|block| block.old < from && block.old + block.len > from);
+    if survives && standing * 2 > said.len() {
+        return false;
+    }
+    let mut at = 0;
+    let ends = blocks.iter().map(|block| (block.new, block.new + block.len)).chain([(next.prompt.len(), next.prompt.len())]);
+    ends.into_iter().any(|(start, end)| {
+        let run = &next.prompt[at..start];
+        at = end;
+        units.quotes(run, &said)
+    }) || !survives && standing * 2 > said.len() && said.len() >= U::RUN && U::RUN > 1
+}

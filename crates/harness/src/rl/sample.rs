@@ -1,0 +1,196 @@
+//! Samples, steps and rollouts as trainers write them.
+use std::fmt;
+
+use pleach_tree::{Extra, Outcome, Status};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+/// A sample, or a list of them, as groups are written.
+#[derive(Debug)]
+pub(super) enum Entry {
+    List(Vec<Entry>),
+    Sample(Box<Sample>),
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EntryVisitor)
+    }
+}
+
+struct EntryVisitor;
+
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = Entry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sample, or a list of samples")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Entry, A::Error> {
+        let mut list = Vec::new();
+        while let Some(entry) = items.next_element()? {
+            list.push(entry);
+        }
+        Ok(Entry::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Entry, A::Error> {
+        Sample::deserialize(MapAccessDeserializer::new(map)).map(|sample| Entry::Sample(Box::new(sample)))
+    }
+}
+
+/// An id that some write as a number.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Name {
+    Text(String),
+    Number(i64),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// Ids that were sampled, with the ids before them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Ids {
+    pub(super) prompt_ids: Option<Vec<u32>>,
+    #[serde(alias = "response_ids")]
+    pub(super) completion_ids: Option<Vec<u32>>,
+    #[serde(alias = "response_mask")]
+    pub(super) completion_mask: Option<Vec<f64>>,
+    #[serde(alias = "response_logprobs")]
+    pub(super) completion_logprobs: Option<Vec<Option<f64>>>,
+}
+
+/// What stands under `tokens`: the ids of a slime sample, or all there is of a verifiers step.
+#[derive(Debug)]
+pub(super) enum TokensField {
+    List(Vec<u32>),
+    Step(Ids),
+}
+
+impl<'de> Deserialize<'de> for TokensField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TokensVisitor)
+    }
+}
+
+struct TokensVisitor;
+
+impl<'de> Visitor<'de> for TokensVisitor {
+    type Value = TokensField;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of token ids, or the token lists of a step")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<TokensField, A::Error> {
+        let mut list = Vec::new();
+        while let Some(id) = items.next_element()? {
+            list.push(id);
+        }
+        Ok(TokensField::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TokensField, A::Error> {
+        Ids::deserialize(MapAccessDeserializer::new(map)).map(TokensField::Step)
+    }
+}
+
+/// One step of a verifiers rollout.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Step {
+    pub(super) tokens: Option<TokensField>,
+    pub(super) trajectory_id: Option<Name>,
+}
+
+/// A rollout, a step by itself, or a sample of several turns.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Sample {
+    pub(super) trajectory: Option<Vec<Step>>,
+    pub(super) tokens: Option<TokensField>,
+    pub(super) prompt_ids: Option<Vec<u32>>,
+    pub(super) completion_ids: Option<Vec<u32>>,
+    pub(super) completion_mask: Option<Vec<f64>>,
+    pub(super) completion_logprobs: Option<Vec<Option<f64>>>,
+    pub(super) response_ids: Option<Vec<u32>>,
+    pub(super) response_mask: Option<Vec<f64>>,
+    pub(super) response_logprobs: Option<Vec<Option<f64>>>,
+    pub(super) response_length: Option<usize>,
+    pub(super) loss_mask: Option<Vec<f64>>,
+    pub(super) rollout_log_probs: Option<Vec<Option<f64>>>,
+    pub(super) remove_sample: bool,
+    rollout_id: Option<Name>,
+    trajectory_id: Option<Name>,
+    session_id: Option<Name>,
+    group_index: Option<Name>,
+    index: Option<Name>,
+    example_id: Option<Name>,
+    uid: Option<Name>,
+    reward: Option<Value>,
+    reward_score: Option<f64>,
+    status: Option<String>,
+    is_truncated: Option<bool>,
+    error: Option<Value>,
+    pub(super) model: Option<String>,
+    weight_versions: Vec<Name>,
+}
+
+impl Sample {
+    /// The rollout that the sample is of, where it says so.
+    pub(super) fn rollout(&self) -> Option<String> {
+        let named = [&self.rollout_id, &self.session_id, &self.trajectory_id].into_iter().flatten().next();
+        match (named, &self.group_index, &self.index) {
+            (Some(name), ..) => Some(name.to_string()),
+            (None, Some(group), Some(index)) => Some(format!("{group}/{index}")),
+            (None, None, Some(index)) => Some(index.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether it is all of a rollout: several turns in one sequence, or something with a reward of its own.
+    pub(super) fn is_whole(&self) -> bool {
+        self.tokens.is_some() || self.response_ids.is_some() || self.reward.is_some() || self.reward_score.is_some()
+    }
+
+    /// Which weights sampled it.
+    pub(super) fn policy(&self) -> Option<String> {
+        self.weight_versions.last().map(ToString::to_string).or_else(|| self.model.clone())
+    }
+
+    /// Its reward and how it ended, where there is a reward.
+    pub(super) fn outcome(&self, rollout: &str) -> Option<Outcome> {
+        let mut extra = Extra::new();
+        let reward = match &self.reward {
+            Some(Value::Number(number)) => number.as_f64(),
+            Some(Value::Object(parts)) => {
+                extra.insert("rewards".into(), Value::Object(parts.clone()));
+                ["score", "reward"].iter().find_map(|key| parts.get(*key)?.as_f64())
+            }
+            _ => self.reward_score,
+        };
+        let failed = self.error.as_ref().is_some_and(|error| !error.is_null());
+        let status = match self.status.as_deref() {
+            Some("aborted" | "failed") => Status::Aborted,
+            Some("truncated") => Status::Overlong,
+            _ if failed => Status::Aborted,
+            _ if self.is_truncated == Some(true) => Status::Overlong,
+            _ => Status::Finished,
+        };
+        let group = [&self.group_index, &self.example_id, &self.uid].into_iter().flatten().next();
+        let group = group.map_or_else(|| rollout.to_owned(), ToString::to_string);
+        Some(Outcome { rollout: rollout.to_owned(), group, reward: reward?, status, extra })
+    }
+}

@@ -1,0 +1,177 @@
+//! What a value looks like from outside, which is all that detection needs.
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// How deep a value is looked into, and how many of its keys are kept.
+const DEPTH: usize = 4;
+const ENTRIES: usize = 512;
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Scalar,
+    Text,
+    List,
+    Object,
+    /// The file is cut off here, so only the key is known.
+    Cut,
+}
+
+/// The keys of one JSON value and of the values inside it, as dotted paths; `[]` is the first item of a list.
+///
+/// It is filled as far as the value goes, so a file that is longer than what is looked at is still known by its start.
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
+    entries: Vec<(String, Kind, String)>,
+}
+
+impl Shape {
+    /// The shape of the first value in `text`, and whether all of it was there.
+    pub(crate) fn of(text: &[u8]) -> (Self, Result<(), serde_json::Error>) {
+        let mut shape = Self::default();
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let whole = Walk { shape: &mut shape, path: String::new(), depth: 0 }.deserialize(&mut json);
+        (shape, whole)
+    }
+
+    fn get(&self, path: &str) -> Option<&(String, Kind, String)> {
+        self.entries.iter().find(|(at, ..)| at == path)
+    }
+
+    /// What stands at a path.
+    pub(crate) fn kind(&self, path: &str) -> Option<Kind> {
+        self.get(path).map(|entry| entry.1)
+    }
+
+    /// Whether something other than null stands at a path.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.kind(path).is_some_and(|kind| kind != Kind::Null)
+    }
+
+    /// Whether something other than null stands at every one of the paths.
+    pub(crate) fn has_all(&self, paths: &[&str]) -> bool {
+        paths.iter().all(|path| self.has(path))
+    }
+
+    /// The text at a path, cut to its first bytes.
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.get(path).filter(|entry| entry.1 == Kind::Text).map(|entry| entry.2.as_str())
+    }
+
+    /// Whether the text at a path is one of these.
+    pub(crate) fn is(&self, path: &str, texts: &[&str]) -> bool {
+        self.text(path).is_some_and(|text| texts.contains(&text))
+    }
+}
+
+struct Walk<'a> {
+    shape: &'a mut Shape,
+    path: String,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    fn note(&mut self, kind: Kind, text: &str) {
+        match self.shape.entries.last_mut() {
+            Some(last) if last.0 == self.path => {
+                last.1 = kind;
+                last.2 = text.chars().take(64).collect();
+            }
+            _ => {}
+        }
+    }
+
+    fn scalar<E>(mut self) -> Result<(), E> {
+        self.note(Kind::Scalar, "");
+        Ok(())
+    }
+
+    fn child(&mut self, key: &str) -> Walk<'_> {
+        let dot = if self.path.is_empty() || key == "[]" { "" } else { "." };
+        let path = format!("{}{dot}{key}", self.path);
+        if self.shape.entries.len() < ENTRIES {
+            self.shape.entries.push((path.clone(), Kind::Cut, String::new()));
+        }
+        Walk { shape: self.shape, path, depth: self.depth + 1 }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        self.scalar()
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        self.scalar()
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        self.scalar()
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        self.scalar()
+    }
+
+    fn visit_unit<E: Error>(mut self) -> Result<(), E> {
+        self.note(Kind::Null, "");
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(mut self, text: &str) -> Result<(), E> {
+        self.note(Kind::Text, text);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        self.note(Kind::List, "");
+        if self.depth < DEPTH && items.next_element_seed(self.child("[]"))?.is_none() {
+            return Ok(());
+        }
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        self.note(Kind::Object, "");
+        while let Some(key) = map.next_key::<String>()? {
+            if self.depth < DEPTH {
+                map.next_value_seed(self.child(&key))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_cut_off_is_known_as_far_as_it_goes() {
+        let (shape, whole) = Shape::of(br#"{"a":{"b":"text","n":null},"list":[{"c":1},{"d":2}],"cut":"he"#);
+        assert!(whole.is_err());
+        assert_eq!(shape.text("a.b"), Some("text"));
+        assert!(!shape.has("a.n") && shape.kind("a.n") == Some(Kind::Null));
+        assert!(shape.has_all(&["list[].c", "cut"]) && !shape.has("list[].d"));
+        assert_eq!((shape.kind("list"), shape.kind("cut")), (Some(Kind::List), Some(Kind::Cut)));
+    }
+}
