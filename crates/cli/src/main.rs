@@ -13,6 +13,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Keeps freed memory for a while, where the system's would hand arrays of a training step back and fetch them again page by page.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Build the conditioning tree of an agent rollout whose harness compacts its context, and see what training on it would mean.
 ///
 /// Exit status: 0 when all is well, 1 when a check failed, 2 for bad input.

@@ -12,9 +12,8 @@ use super::clock::sync;
 use super::inputs::{Inputs, Pass, Way, too_large};
 use super::setup::Setup;
 
-/// What makes the allocator of the GNU C library hand every array back to the system as soon as it is freed.
-const HAND_BACK: (&str, &str) =
-    ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536:glibc.malloc.trim_threshold=65536:glibc.malloc.top_pad=0");
+/// What makes the allocator hand every array back to the system as soon as it is freed.
+const HAND_BACK: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
 
 /// Tokens of the run before the measured one, which starts threads and fills pools.
 const WARM_UP_TOKENS: usize = 256;
