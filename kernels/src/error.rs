@@ -126,13 +126,13 @@ pub enum KernelError {
         /// What works instead.
         advice: &'static str,
     },
-    /// The mask lies on another device than the tensors.
-    #[error("the mask lies on {mask} but q lies on {tensors}: build the mask on the device of the model")]
+    /// A tensor lies on another device than the mask.
+    #[error("the mask lies on {mask} but `{tensor}` on {found}: put q, k, v and the mask on the device of the model")]
     Device {
         /// Device of the mask.
         mask: String,
-        /// Device of q.
-        tensors: String,
+        /// Device of the tensor.
+        found: String,
     },
     /// A scale that is not a finite number.
     #[error("the attention scale is {scale}: use a finite number, 1/sqrt(head_dim) as a rule")]

@@ -48,11 +48,13 @@ impl Problem {
                 return Err(KernelError::MixedDtypes { tensor, expected: dtype, found });
             }
         }
-        let device = q_bhtd.device();
-        if device != *mask_device {
-            return Err(KernelError::Device { mask: format!("{mask_device:?}"), tensors: format!("{device:?}") });
+        for (tensor, device) in [("q", q_bhtd.device()), ("k", k_bgtd.device()), ("v", v_bgtd.device())] {
+            if device != *mask_device {
+                let (mask, found) = (format!("{mask_device:?}"), format!("{device:?}"));
+                return Err(KernelError::Device { tensor, mask, found });
+            }
         }
-        check_dtype(dtype, &device, execution)?;
+        check_dtype(dtype, &q_bhtd.device(), execution)?;
         Ok(Self { batch, heads_q, heads_kv, time, head_dim })
     }
 }

@@ -90,18 +90,21 @@ fn float64_on_wgpu_is_refused() {
 }
 
 #[test]
-fn a_mask_on_another_device_is_refused() {
+fn tensors_on_another_device_than_the_mask_are_refused() {
     let targets = targets();
     if targets.iter().all(|target| target.device == targets[0].device) {
         eprintln!("skipped: fewer than two devices are built in and present");
     }
     for (i, target) in targets.iter().enumerate() {
         for other in targets[i..].iter().filter(|other| other.device != target.device) {
-            let mask = TreeMask::new(&[[4, 4, 4, 4]], &other.device).unwrap();
-            let tensor = |shape| Tensor::<4>::zeros(shape, (&target.device, target.dtype));
-            let config = AttentionConfig::for_head_dim(8);
-            let found = tree_attention(tensor(Q), tensor(K), tensor(K), &mask, &config);
-            assert!(matches!(found, Err(KernelError::Device { .. })));
+            let mask = TreeMask::new(&[[4, 4, 4, 4]], &target.device).unwrap();
+            let (dtype, config) = (DType::F32, AttentionConfig::for_head_dim(8));
+            for (moved, strays) in [("q", [0, 1, 2].as_slice()), ("k", &[1]), ("v", &[2])] {
+                let device = |i: usize| if strays.contains(&i) { &other.device } else { &target.device };
+                let [q, k, v] = [0, 1, 2].map(|i| Tensor::<4>::zeros([Q, K, K][i], (device(i), dtype)));
+                let found = tree_attention(q, k, v, &mask, &config);
+                assert!(matches!(found, Err(KernelError::Device { tensor, .. }) if tensor == moved), "{moved}");
+            }
         }
     }
 }

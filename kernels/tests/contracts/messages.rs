@@ -96,8 +96,8 @@ fn of_devices() {
     let mask = TreeMask::new(&[[2, 2]], &other.device).unwrap();
     let x = Tensor::<4>::zeros([1, 1, 2, 8], (&targets[0].device, DType::F32));
     let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8)).unwrap_err();
-    let KernelError::Device { mask, tensors } = &found else { panic!("{found}") };
-    let expected = format!("the mask lies on {mask} but q lies on {tensors}: build the mask on the device of the model");
+    let KernelError::Device { tensor: "q", mask, found: device } = &found else { panic!("{found}") };
+    let expected = format!("the mask lies on {mask} but `q` on {device}: put q, k, v and the mask on the device of the model");
     assert_eq!(found.to_string(), expected);
-    assert_ne!(mask, tensors);
+    assert_ne!(mask, device);
 }
