@@ -12,6 +12,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether the device is one of CubeCL, where a first call costs seconds of compilation.
+    pub(crate) fn compiles(&self) -> bool {
+        ["wgpu", "cuda"].iter().any(|name| self.name.starts_with(name))
+    }
+
     /// Largest error that is allowed, relative to the largest value: a few hundred roundings.
     pub(crate) fn tolerance(&self) -> f64 {
         let epsilon = match self.dtype {
