@@ -71,6 +71,20 @@ pub enum KernelError {
     /// A view of the union does not end with its own token, is out of range, or names a token twice.
     #[error(
         "the view of row {row} is invalid at entry {entry} (key {key}): list each visible key once, and the row itself last"
+    /// A position before the start of the conversation.
+    ///
+    /// Without it the difference of two positions always fits int32, which devices compute in.
+    #[error("row {row}: {array}[{token}] = {position} is negative: count positions from 0 at the start of the conversation")]
+    NegativePosition {
+        /// The array that holds it.
+        array: &'static str,
+        /// Row of the batch.
+        row: usize,
+        /// Index of the token.
+        token: usize,
+        /// The position that was given.
+        position: i32,
+    },
     )]
     InvalidView {
         /// The row whose view it is.

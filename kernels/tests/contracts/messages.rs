@@ -43,6 +43,10 @@ fn of_masks() {
         "a sliding window of 0 tokens hides every token from itself: use at least 1, or no window"
     );
     assert_eq!(
+    assert_eq!(
+        good.with_window(&[[-1, 0]], 1).unwrap_err().to_string(),
+        "row 0: positions[0] = -1 is negative: count positions from 0 at the start of the conversation"
+    );
         KernelError::TooLong { time: 3_000_000_000 }.to_string(),
         "a row of 3000000000 tokens does not fit int32 indices: split the batch into rows below 2147483647 tokens"
     );
