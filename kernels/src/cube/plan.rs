@@ -69,7 +69,8 @@ impl CubePlan {
         numbers.extend_from_slice(windowed.map_or(&[], |(positions, _)| positions));
         let length = numbers.len();
         if i32::try_from(length).is_err() {
-            return Err(KernelError::DeviceLimit { what: "numbers in its schedule", needed: length, limit: i32::MAX as usize });
+            let (limit, advice) = (i32::MAX as usize, "split the batch, or use Execution::Reference");
+            return Err(KernelError::DeviceLimit { what: "numbers in its schedule", needed: length, limit, advice });
         }
         let layout = PlanLayout {
             batch: schedule.batch(),
