@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::clock::{Spread, WarmedUp, sample, warm_up};
 use super::floor::Product;
-use super::inputs::{Inputs, Pass, Way, too_large};
+use super::inputs::{Inputs, Pass, Way, too_large, unavailable};
 use super::setup::Setup;
 
 /// Seconds that the samples of one dense way may take, warm-up apart, before there are fewer of them.
@@ -111,8 +111,10 @@ impl State {
     fn start(setup: &Setup, way: Way, inputs: &Inputs) -> Result<Self> {
         let warm = match warm_up(&setup.device, || inputs.run(way)) {
             Ok(warm) => warm,
-            Err(error) if way.is_dense() => return Ok(Self::Skipped(error.to_string())),
-            Err(error) => return Err(error),
+            Err(error) => match unavailable(&error).filter(|_| way.is_dense()) {
+                Some(reason) => return Ok(Self::Skipped(reason)),
+                None => return Err(error),
+            },
         };
         let affordable = (DENSE_S / warm.run_s).ceil().max(1.0) as usize;
         let repeats = match way.is_dense() {
