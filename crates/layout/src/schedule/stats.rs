@@ -43,8 +43,7 @@ impl Schedule {
         };
         for (batch, row) in rows.iter().enumerate().take(self.batch()) {
             if row.window.is_none() {
-                let tokens = (0..).zip(row.ends).map(|(token, &end): (i32, _)| u64::try_from(end - token).unwrap_or(0));
-                stats.needed_pairs += tokens.sum::<u64>();
+                stats.needed_pairs += row.interval_pairs();
             }
             for query in 0..self.query_tiles() {
                 for (key, full) in self.by_query().live(batch * self.query_tiles() + query) {
@@ -71,6 +70,11 @@ impl Schedule {
 
 impl IntervalRow<'_> {
     /// Whether row `i` may attend to key `j`: the rule itself, pair by pair.
+    /// (row, key) pairs that the intervals leave visible; a window, which hides some of them, is left aside.
+    pub fn interval_pairs(&self) -> u64 {
+        (0..).zip(self.ends).map(|(token, &end): (i64, _)| u64::try_from(i64::from(end) - token).unwrap_or(0)).sum()
+    }
+
     ///
     /// # Panics
     /// If `i` or `j` is not a token of the row.
