@@ -4,7 +4,8 @@ use serde::Serialize;
 /// What a schedule computes, beside what the mask needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScheduleStats {
-    /// Tiles that hold a visible pair.
+    /// Tiles that are listed: all that hold a visible pair, and under a window, or where tiles have fewer rows than keys, some
+    /// that hold none.
     pub live_tiles: u64,
     /// Live tiles where the rule has to be applied pair by pair.
     pub partial_tiles: u64,
@@ -69,12 +70,12 @@ impl Schedule {
 }
 
 impl IntervalRow<'_> {
-    /// Whether row `i` may attend to key `j`: the rule itself, pair by pair.
     /// (row, key) pairs that the intervals leave visible; a window, which hides some of them, is left aside.
     pub fn interval_pairs(&self) -> u64 {
         (0..).zip(self.ends).map(|(token, &end): (i64, _)| u64::try_from(i64::from(end) - token).unwrap_or(0)).sum()
     }
 
+    /// Whether row `i` may attend to key `j`: the rule itself, pair by pair.
     ///
     /// # Panics
     /// If `i` or `j` is not a token of the row.
