@@ -64,13 +64,13 @@ pub(crate) fn wgpu() -> Option<Device> {
 
 /// The first CUDA device, or `None`.
 #[cfg(feature = "cuda")]
-fn cuda() -> Option<Device> {
+pub(crate) fn cuda() -> Option<Device> {
     static FOUND: OnceLock<Option<Device>> = OnceLock::new();
     first(&FOUND, DeviceType::Cuda, "cuda", "PLEACH_REQUIRE_CUDA")
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda() -> Option<Device> {
+pub(crate) fn cuda() -> Option<Device> {
     None
 }
 
