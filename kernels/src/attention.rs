@@ -11,18 +11,20 @@ use burn::{
 
 /// Which implementation computes attention.
 ///
-/// All mean the same. A forced choice that the device cannot run is an error, never a fallback.
+/// All mean the same. A choice that the device cannot run is an error, never a fallback, and so is a dtype or a size that the
+/// execution does not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Execution {
-    /// The block-sparse kernels of the device, or the reference on a device that has none.
+    /// The block-sparse kernels of the device, or the reference on a device that has none; chosen by the device alone.
     #[default]
     Auto,
     /// Dense, in plain tensor operations, on any device: the definition of what is right.
     Reference,
     /// Block-sparse on CPU devices, flex and ndarray, in float32 and float64.
     Cpu,
-    /// Block-sparse on the devices of CubeCL, in float32 and, where the device has it, float16.
+    /// Block-sparse on the devices of CubeCL, in float32 and, where the device has them, float16 and bfloat16; heads of at most 256
+    /// features.
     Cube,
 }
 
@@ -88,14 +90,18 @@ impl AttentionConfig {
 /// else is packed beside its tree.
 ///
 /// # Shapes
-/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, rotated already, in a dtype of the execution: float32, float64 on CPU devices,
-///   float16 with float32 sums on devices of CubeCL that have it
+/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, rotated already, in a dtype of the execution: float32; float64 on CPU devices;
+///   float16 and bfloat16, with float32 sums, on devices of CubeCL that have them
 /// - `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`, of the same dtype
 /// - returns `[batch, heads_q, time, head_dim]`
 ///
 /// # Errors
-/// Shapes, head counts, dtypes or devices that do not fit each other or the mask; float64 on wgpu; a forced execution that the
-/// device does not run.
+/// - shapes, head counts, dtypes or devices that do not fit each other or the mask; heads without features; a scale that is not
+///   finite
+/// - a forced execution that the device does not run, or a dtype that the execution does not compute in: float64 on wgpu and in all
+///   kernels of CubeCL, half precision in any other execution, or where the device has none
+/// - more live tiles than a `u32` counts
+/// - on devices of CubeCL, heads of more than 256 features and what exceeds a limit of the device
 pub fn tree_attention(
     q_bhtd: Tensor<4>,
     k_bgtd: Tensor<4>,

@@ -9,6 +9,9 @@ pub enum KernelError {
     /// The mask has no rows or its rows have no tokens.
     #[error("the mask is empty: give at least one row with at least one token")]
     EmptyMask,
+    /// Rotary tables of no positions.
+    #[error("there are no positions to rotate to: give at least one row with at least one position")]
+    NoPositions,
     /// A row is longer or shorter than the first one.
     #[error(
         "row {row} of `{array}` has {found} entries, expected {expected}: pad every row to the longest (a padding token j has end_j = j)"
@@ -68,6 +71,20 @@ pub enum KernelError {
     /// A sliding window of no tokens.
     #[error("a sliding window of 0 tokens hides every token from itself: use at least 1, or no window")]
     EmptyWindow,
+    /// A position before the start of the conversation.
+    ///
+    /// Without it the difference of two positions always fits int32, which devices compute in.
+    #[error("row {row}: {array}[{token}] = {position} is negative: count positions from 0 at the start of the conversation")]
+    NegativePosition {
+        /// The array that holds it.
+        array: &'static str,
+        /// Row of the batch.
+        row: usize,
+        /// Index of the token.
+        token: usize,
+        /// The position that was given.
+        position: i32,
+    },
     /// A view of the union does not end with its own token, is out of range, or names a token twice.
     #[error(
         "the view of row {row} is invalid at entry {entry} (key {key}): list each visible key once, and the row itself last"
@@ -81,7 +98,9 @@ pub enum KernelError {
         key: u32,
     },
     /// A tensor does not have the shape that the others and the mask imply.
-    #[error("`{tensor}` has shape {found:?}, expected {expected:?}")]
+    #[error(
+        "`{tensor}` has shape {found:?}, expected {expected:?}: give it the rows, heads, tokens and features of the others"
+    )]
     Shape {
         /// Name of the tensor.
         tensor: &'static str,
@@ -126,13 +145,15 @@ pub enum KernelError {
         /// What works instead.
         advice: &'static str,
     },
-    /// The mask lies on another device than the tensors.
-    #[error("the mask lies on {mask} but q lies on {tensors}: build the mask on the device of the model")]
+    /// A tensor lies on another device than the mask.
+    #[error("the mask lies on {mask} but `{tensor}` on {found}: put q, k, v and the mask on the device of the model")]
     Device {
+        /// Name of the tensor.
+        tensor: &'static str,
         /// Device of the mask.
         mask: String,
-        /// Device of q.
-        tensors: String,
+        /// Device of the tensor.
+        found: String,
     },
     /// A scale that is not a finite number.
     #[error("the attention scale is {scale}: use a finite number, 1/sqrt(head_dim) as a rule")]
@@ -165,7 +186,7 @@ pub enum KernelError {
         largest: usize,
     },
     /// A problem beyond a limit of its device.
-    #[error("attention needs {needed} {what}, the device has {limit}: split the batch, or use Execution::Reference")]
+    #[error("attention needs {needed} {what}, the device has {limit}: {advice}")]
     DeviceLimit {
         /// What there is too much of.
         what: &'static str,
@@ -173,5 +194,7 @@ pub enum KernelError {
         needed: usize,
         /// How much the device has.
         limit: usize,
+        /// What to do.
+        advice: &'static str,
     },
 }

@@ -21,7 +21,8 @@ use burn::tensor::Tensor;
 
 /// Both passes on one backend.
 pub(crate) trait TreeKernels: Backend {
-    /// Output, and log-sum-exp as `[batch, heads_q, time]`.
+    /// Output, and log-sum-exp as `[batch, heads_q, time]`, in the unit that its own backward pass takes: base 2 in float64 on CPUs,
+    /// natural in float32 on devices of CubeCL.
     fn forward(inputs: [FloatTensor<Self>; 3], call: &Call) -> (FloatTensor<Self>, FloatTensor<Self>);
 
     /// Gradients of q, k and v, from q, k, v, the output, the log-sum-exp and the output's gradient.

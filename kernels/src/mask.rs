@@ -83,7 +83,7 @@ impl TreeMask {
     /// `positions`: `[batch][time]`, tokens from the start of the conversation.
     ///
     /// # Errors
-    /// Positions that do not match the mask row for row, or a window of 0.
+    /// Positions that do not match the mask row for row, a negative one, or a window of 0.
     pub fn with_window<R: AsRef<[i32]>>(&self, positions: &[R], window: u32) -> Result<Self, KernelError> {
         if window == 0 {
             return Err(KernelError::EmptyWindow);
@@ -92,6 +92,10 @@ impl TreeMask {
             return Err(KernelError::Rows { array: "positions", expected: self.batch, found: positions.len() });
         }
         let flat = flatten("positions", positions, self.time)?;
+        if let Some((index, &position)) = flat.iter().enumerate().find(|&(_, &position)| position < 0) {
+            let (row, token) = (index / self.time, index % self.time);
+            return Err(KernelError::NegativePosition { array: "positions", row, token, position });
+        }
         let positions_bt = upload(&flat, self.batch, self.time, &self.device());
         Ok(Self {
             window: Some(Window { length: window, positions: flat.into(), positions_bt }),
@@ -194,7 +198,7 @@ impl TreeMask {
         let key = index_t.reshape([1, 1, 1, t]).expand(square);
         let end = self.ends_bt().reshape([b, 1, 1, t]).expand(square);
         let visible = key.lower_equal(row.clone()).bool_and(row.lower(end));
-        // A window beyond int32 reaches over all positions.
+        // Positions count from 0, so that a window beyond int32 reaches over all of them.
         let Some(window) = self.window.as_ref().filter(|window| i32::try_from(window.length).is_ok()) else {
             return visible;
         };

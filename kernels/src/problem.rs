@@ -48,11 +48,13 @@ impl Problem {
                 return Err(KernelError::MixedDtypes { tensor, expected: dtype, found });
             }
         }
-        let device = q_bhtd.device();
-        if device != *mask_device {
-            return Err(KernelError::Device { mask: format!("{mask_device:?}"), tensors: format!("{device:?}") });
+        for (tensor, device) in [("q", q_bhtd.device()), ("k", k_bgtd.device()), ("v", v_bgtd.device())] {
+            if device != *mask_device {
+                let (mask, found) = (format!("{mask_device:?}"), format!("{device:?}"));
+                return Err(KernelError::Device { tensor, mask, found });
+            }
         }
-        check_dtype(dtype, &device, execution)?;
+        check_dtype(dtype, &q_bhtd.device(), execution)?;
         Ok(Self { batch, heads_q, heads_kv, time, head_dim })
     }
 }
@@ -70,8 +72,9 @@ fn check_dtype(dtype: DType, device: &Device, execution: Execution) -> Result<()
     let advice = match dtype {
         DType::F32 => return Ok(()),
         DType::F16 | DType::BF16 if execution == Execution::Cube => return Ok(()),
-        DType::F64 if !is_wgpu(device) => return Ok(()),
-        DType::F64 => "float32 (float64 is advertised there and wrong), or a CPU device",
+        DType::F64 if is_wgpu(device) => "float32 (float64 is advertised there and wrong), or a CPU device",
+        DType::F64 if execution == Execution::Cube => "float32, Execution::Reference, or a CPU device",
+        DType::F64 => return Ok(()),
         _ => "float32 or float64",
     };
     Err(KernelError::Dtype { dtype, device: format!("{device:?}"), advice })
@@ -87,4 +90,17 @@ fn is_wgpu(device: &Device) -> bool {
 #[cfg(not(feature = "wgpu"))]
 fn is_wgpu(_device: &Device) -> bool {
     false
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float64_is_refused_for_the_kernels_of_cubecl_and_for_no_other_execution() {
+        let on = |execution| check_dtype(DType::F64, &Device::flex(), execution);
+        let refused = on(Execution::Cube);
+        assert!(matches!(refused, Err(KernelError::Dtype { dtype: DType::F64, .. })), "{refused:?}");
+        assert_eq!([Execution::Cpu, Execution::Reference].map(on), [Ok(()), Ok(())]);
+    }
 }

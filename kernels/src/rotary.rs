@@ -28,7 +28,7 @@ impl Rotary {
     ) -> Result<Self, KernelError> {
         let time = rows.first().map_or(0, |row| row.as_ref().len());
         if time == 0 {
-            return Err(KernelError::EmptyMask);
+            return Err(KernelError::NoPositions);
         }
         let mut cos = Vec::with_capacity(rows.len() * time * inverse_frequencies.len());
         let mut sin = Vec::with_capacity(cos.capacity());

@@ -94,6 +94,19 @@ fn unknown_problems_and_heads_that_do_not_divide_are_bad_input() {
 }
 
 #[test]
+fn sizes_that_no_memory_holds_are_bad_input() {
+    for (option, size, most) in
+        [("--heads", "1000000000000", "65536"), ("--head-dim", "1000000", "65536"), ("--product", "1000000", "32768")]
+    {
+        let (status, message) = failure(&["bench", option, size]);
+        assert_eq!((status, message.contains(most)), (2, true), "{message}");
+    }
+    let (status, message) = failure(&["bench", "--heads", "65536", "--head-dim", "65536", "--tokens", "16777216"]);
+    assert_eq!(status, 2, "{message}");
+    assert!(message.contains("are free") && message.contains("--head-dim"), "{message}");
+}
+
+#[test]
 fn help_is_what_it_was() {
     insta::assert_snapshot!("help-bench", stdout(&["bench", "--help"]));
 }

@@ -1,7 +1,7 @@
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
 
-use crate::LayoutError;
+use crate::{IntervalRow, LayoutError};
 
 /// A loss term: the hidden state at `source` predicts the token id `target`.
 ///
@@ -66,8 +66,7 @@ impl Sequence {
 
     /// Number of visible (row, key) pairs.
     pub fn pairs(&self) -> u64 {
-        let rows = |(start, &end): (i32, &i32)| u64::try_from(end - start).unwrap_or(0);
-        (0..).zip(&self.ends).map(rows).sum()
+        IntervalRow { ends: &self.ends, window: None }.interval_pairs()
     }
 }
 

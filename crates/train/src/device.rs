@@ -11,7 +11,7 @@ pub enum DeviceName {
     Ndarray,
     /// A GPU through WebGPU, Vulkan or Metal; float32 only.
     Wgpu,
-    /// The first CUDA GPU.
+    /// The first CUDA GPU; float32 only.
     Cuda,
 }
 
@@ -60,10 +60,10 @@ impl DeviceName {
     /// Checks that the device computes correctly in a dtype.
     ///
     /// # Errors
-    /// float64 on wgpu, which is advertised by drivers and wrong.
+    /// float64 on wgpu, which is advertised by drivers and wrong, and on CUDA, whose attention kernels sum in float32.
     pub fn check_precision(self, precision: Precision) -> Result<(), TrainError> {
         match (self, precision) {
-            (Self::Wgpu, Precision::F64) => Err(TrainError::PrecisionUnavailable {
+            (Self::Wgpu | Self::Cuda, Precision::F64) => Err(TrainError::PrecisionUnavailable {
                 precision: precision.name(),
                 device: self.name().to_owned(),
                 advice: "f32, or a CPU device",

@@ -125,7 +125,10 @@ fn devices_and_dtypes_have_names() {
     assert_eq!("f64".parse(), Ok(Precision::F64));
     assert!("tpu".parse::<DeviceName>().unwrap_err().to_string().contains("use flex, ndarray, wgpu or cuda"));
     assert!("f16".parse::<Precision>().unwrap_err().to_string().contains("use f32 or f64"));
-    assert!(matches!(DeviceName::Wgpu.check_precision(Precision::F64), Err(TrainError::PrecisionUnavailable { .. })));
+    for device in [DeviceName::Wgpu, DeviceName::Cuda] {
+        assert!(matches!(device.check_precision(Precision::F64), Err(TrainError::PrecisionUnavailable { .. })), "{device}");
+        assert_eq!(device.check_precision(Precision::F32), Ok(()));
+    }
     if cfg!(not(feature = "cuda")) {
         let found = DeviceName::Cuda.open().unwrap_err();
         assert_eq!(found.to_string(), "device `cuda` is not built in: build with `--features cuda`");

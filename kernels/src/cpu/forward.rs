@@ -111,7 +111,7 @@ impl<E: Element + std::ops::Mul<Output = E>> WithSimd for QueryTile<'_, E> {
             let lane_group = WIDTH * lanes::<E, S>();
             for first in (0..ROWS).step_by(lane_group) {
                 let rows = first..ROWS.min(first + lane_group);
-                // SAFETY: the shape names keys inside the row only, so that `k` and `v` are read inside their tensors.
+                // SAFETY: the shape names keys inside the row only, and operands reach to the end of their tensors.
                 unsafe { step.attend(simd, &shape, rows, scratch) };
             }
         }

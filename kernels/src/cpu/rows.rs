@@ -31,13 +31,18 @@ impl<'a, E: Element> Rows<'a, E> {
 
     /// The rows of a head from a token on, as a product reads them.
     pub(crate) fn operand(&self, batch: usize, head: usize, token: usize) -> Right<E> {
-        Right { at: self.row(batch, head, token).as_ptr(), inner: self.row }
+        // From a slice to the end of the tensor, for the address must be good for the rows behind this one too.
+        Right { at: self.data[self.start(batch, head, token)..].as_ptr(), inner: self.row }
     }
 
     /// The entries of one token.
     pub(crate) fn row(&self, batch: usize, head: usize, token: usize) -> &'a [E] {
-        let start = batch * self.batch + head * self.head + token * self.row;
+        let start = self.start(batch, head, token);
         &self.data[start..start + self.head_dim]
+    }
+
+    fn start(&self, batch: usize, head: usize, token: usize) -> usize {
+        batch * self.batch + head * self.head + token * self.row
     }
 }
 

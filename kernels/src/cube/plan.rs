@@ -27,7 +27,7 @@ pub(crate) struct PlanLayout {
     pub(crate) ends_at: usize,
     /// Positions, where there is a window.
     pub(crate) positions_at: usize,
-    /// Length of the window.
+    /// Length of the window, where there is one that hides anything.
     pub(crate) window: Option<i32>,
     /// Numbers in the buffer.
     pub(crate) length: usize,
@@ -58,16 +58,19 @@ impl CubePlan {
         positions: Option<(&[i32], u32)>,
         client: &Client,
     ) -> Result<Self, KernelError> {
+        // Positions count from 0, so that a window beyond int32 reaches over all of them.
+        let windowed = positions.and_then(|(positions, window)| Some((positions, i32::try_from(window).ok()?)));
         let mut numbers = Vec::new();
         let by_query = append(&mut numbers, schedule.by_query(), schedule.query_tiles());
         let by_key = append(&mut numbers, schedule.by_key(), schedule.key_tiles());
         let ends_at = numbers.len();
         numbers.extend_from_slice(ends);
         let positions_at = numbers.len();
-        numbers.extend_from_slice(positions.map_or(&[], |(positions, _)| positions));
+        numbers.extend_from_slice(windowed.map_or(&[], |(positions, _)| positions));
         let length = numbers.len();
         if i32::try_from(length).is_err() {
-            return Err(KernelError::DeviceLimit { what: "numbers in its schedule", needed: length, limit: i32::MAX as usize });
+            let (limit, advice) = (i32::MAX as usize, "split the batch, or use Execution::Reference");
+            return Err(KernelError::DeviceLimit { what: "numbers in its schedule", needed: length, limit, advice });
         }
         let layout = PlanLayout {
             batch: schedule.batch(),
@@ -76,8 +79,7 @@ impl CubePlan {
             by_key,
             ends_at,
             positions_at,
-            // A window beyond every position is the same as one of 2^31 - 1 tokens.
-            window: positions.map(|(_, window)| i32::try_from(window).unwrap_or(i32::MAX)),
+            window: windowed.map(|(_, window)| window),
             length,
         };
         Ok(Self { handle: client.create_from_slice(i32::as_bytes(&numbers)), layout })

@@ -1,5 +1,5 @@
 use super::{
-    kernel::{Blocking, LANES, ROWS, SizesLaunch},
+    kernel::{Blocking, LANES, ROWS, SizesLaunch, UNITS},
     plan::{ListLayout, PlanLayout},
     routine::{Blockings, HEAD_STEP, MAX_HEAD_DIM, Routine},
 };
@@ -50,14 +50,16 @@ impl Prepared {
         let limits = &device.hardware;
         let blockings =
             Routine::for_device().blockings(TILE.rows, head_dim, plan.window.is_some(), limits.max_shared_memory_size);
-        within("bytes of shared memory", blockings.shared_bytes(), limits.max_shared_memory_size)?;
-        within("units in a cube", blockings.units(), limits.max_units_per_cube as usize)?;
+        within("bytes of shared memory", blockings.shared_bytes(), limits.max_shared_memory_size, OTHER_WAY)?;
+        // Cubes have one dimension.
+        let units = limits.max_units_per_cube.min(limits.max_cube_dim.0) as usize;
+        within("units in a cube", blockings.units().max(UNITS), units, OTHER_WAY)?;
         let prepared = Self { problem, plan, blockings, address: address(&problem, device)?, dtype };
         let (x, y, z) = limits.max_cube_count;
         for [cubes_x, cubes_y, cubes_z] in prepared.counts() {
-            within("cubes along tokens", cubes_x, x as usize)?;
-            within("cubes along heads", cubes_y, y as usize)?;
-            within("cubes along rows of the batch", cubes_z, z as usize)?;
+            within("cubes along tokens", cubes_x, x as usize, "give shorter rows, or use Execution::Reference")?;
+            within("cubes along heads", cubes_y, y as usize, "give fewer heads at a time, or use Execution::Reference")?;
+            within("cubes along rows of the batch", cubes_z, z as usize, SPLIT)?;
         }
         Ok(prepared)
     }
@@ -121,8 +123,14 @@ impl Prepared {
     }
 }
 
-fn within(what: &'static str, needed: usize, limit: usize) -> Result<(), KernelError> {
-    if needed <= limit { Ok(()) } else { Err(KernelError::DeviceLimit { what, needed, limit }) }
+/// What to do where a smaller problem would not help.
+const OTHER_WAY: &str = "use Execution::Reference, or another device";
+
+/// What to do where a batch of fewer rows helps.
+const SPLIT: &str = "split the batch, or use Execution::Reference";
+
+fn within(what: &'static str, needed: usize, limit: usize, advice: &'static str) -> Result<(), KernelError> {
+    if needed <= limit { Ok(()) } else { Err(KernelError::DeviceLimit { what, needed, limit, advice }) }
 }
 
 /// The narrowest index that reaches every element, with room for the tokens of one tile behind the last.
@@ -131,13 +139,11 @@ fn address(problem: &Problem, device: &DeviceProperties) -> Result<AddressType, 
     let sizes = [heads_q, time.saturating_add(2 * TILE.rows), head_dim];
     let elements = sizes.iter().fold(batch, |product, &size| product.saturating_mul(size));
     let reach = i32::MAX as usize;
-    if elements <= reach {
-        Ok(AddressType::U32)
-    } else if device.supports_address(AddressType::U64) {
-        Ok(AddressType::U64)
-    } else {
-        Err(KernelError::DeviceLimit { what: "elements in a tensor", needed: elements, limit: reach })
+    if elements > reach && device.supports_address(AddressType::U64) {
+        return Ok(AddressType::U64);
     }
+    within("elements in a tensor", elements, reach, SPLIT)?;
+    Ok(AddressType::U32)
 }
 
 #[cfg(test)]
@@ -209,7 +215,7 @@ mod tests {
         let refused = prepare(GIANT, &device(false, i32::MAX as u32, 32 << 10)).err();
         let limit = i32::MAX as usize;
         let needed = 64 * ((1 << 20) + 128) * 128;
-        assert_eq!(refused, Some(KernelError::DeviceLimit { what: "elements in a tensor", needed, limit }));
+        assert_eq!(refused, Some(KernelError::DeviceLimit { what: "elements in a tensor", needed, limit, advice: SPLIT }));
     }
 
     #[test]
@@ -219,6 +225,21 @@ mod tests {
         let many = Problem { batch: 1, heads_q: 70_000, heads_kv: 1, time: 64, head_dim: 64 };
         let many = prepare(many, &device(true, 1 << 20, 32 << 10)).err();
         assert!(matches!(many, Some(KernelError::DeviceLimit { what: "cubes along heads", .. })), "{many:?}");
+    }
+
+    #[test]
+    fn cubes_of_more_units_than_a_device_has_are_refused() {
+        let one = Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim: 64 };
+        let few = |units, along| {
+            let mut device = device(false, 65_535, 32 << 10);
+            device.hardware.max_units_per_cube = units;
+            device.hardware.max_cube_dim.0 = along;
+            prepare(one, &device).err()
+        };
+        let refused =
+            |limit| Some(KernelError::DeviceLimit { what: "units in a cube", needed: UNITS, limit, advice: OTHER_WAY });
+        // Row terms take more units than any other kernel.
+        assert_eq!([few(128, 256), few(256, 128), few(256, 256)], [refused(128), refused(128), None]);
     }
 
     #[test]

@@ -9,8 +9,8 @@ pub(crate) const HEAD_STEP: usize = 4;
 /// Which family of kernels computes attention on a device of CubeCL.
 ///
 /// Families differ in the instructions that they need. One on matrix units (float16 or bfloat16 inputs, float32 sums) is a variant
-/// beside this one: it consumes the same plan, owns its blockings, and is chosen in [`Routine::for_device`] by what a device
-/// reports. A device never falls from a forced one to another.
+/// beside this one: it consumes the same plan, owns its blockings, and is chosen in [`Routine::for_device`], which
+/// will then need to know what a device reports. A device never falls from a forced one to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub(crate) enum Routine {
@@ -44,7 +44,7 @@ pub(crate) struct Blockings {
 }
 
 impl Routine {
-    /// The fastest routine that a device runs.
+    /// The routine that runs, the same on every device so long as there is one.
     pub(crate) fn for_device() -> Self {
         Self::Unit
     }

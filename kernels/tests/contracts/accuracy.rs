@@ -118,12 +118,17 @@ fn float64_is_right_where_the_softmax_is_saturated() {
     }
 }
 
-#[test]
-fn equal_scores_far_from_zero_weigh_the_same() {
-    // Every score of a row is about 1,500 here; softmax does not change when a number is added to all scores.
+/// Scores that are all about 1,500; softmax does not change when a number is added to all scores.
+fn far_from_zero() -> Naive {
     let mut problem = problem(NamedProblem::Fold, 5, 1.0, 16);
     problem.k = problem.k.iter().enumerate().map(|(i, x)| if i % 16 == 0 { 20.0 } else { x / 16.0 }).collect();
     problem.q = problem.q.iter().enumerate().map(|(i, x)| if i % 16 == 0 { 300.0 } else { x / 16.0 }).collect();
+    problem
+}
+
+#[test]
+fn equal_scores_far_from_zero_weigh_the_same() {
+    let problem = far_from_zero();
     let expected = problem.solve();
     for kernel in kernels() {
         let found = kernel.run(&problem);
@@ -131,5 +136,24 @@ fn equal_scores_far_from_zero_weigh_the_same() {
         let epsilon = if kernel.is_single() { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let error = Errors::of(&found.o, &expected.o).largest;
         assert!(error <= 8.0 * 1_024.0 * epsilon, "{}: {error:e}", kernel.name());
+    }
+}
+
+#[test]
+fn low_scores_give_finite_gradients_up_to_a_last_row_inside_a_tile() {
+    let mut problem = far_from_zero();
+    problem.q.iter_mut().for_each(|x| *x = -*x);
+    assert!(!problem.time.is_multiple_of(64) && problem.visible(0, problem.time - 1, 63), "the first keys are seen to the end");
+    let expected = problem.solve();
+    for kernel in kernels() {
+        let found = kernel.run(&problem);
+        let epsilon = if kernel.is_single() { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        for part in Part::ALL {
+            let error = Errors::of(found.part(part), expected.part(part)).largest;
+            // As above, relative to what is summed: weights are almost equal, so that a row's add up to 1 and a key's to below 16.
+            let sum = if Part::OF_KEYS.contains(&part) { 16.0 } else { 1.0 };
+            let budget = 8.0 * 1_024.0 * epsilon * problem.largest_summand(part) * sum;
+            assert!(error <= budget, "{}: {part:?} {error:e}, budget {budget:e}", kernel.name());
+        }
     }
 }

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, tree_attention};
 
 fn native(target: &Target) -> Execution {
-    if target.name.starts_with("wgpu") { Execution::Cube } else { Execution::Cpu }
+    if target.compiles() { Execution::Cube } else { Execution::Cpu }
 }
 
 fn attempt(target: &Target, execution: Execution) -> Result<Tensor<4>, KernelError> {

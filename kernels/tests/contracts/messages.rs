@@ -2,6 +2,7 @@
 use crate::oracle::{targets, wgpu};
 use burn::tensor::{DType, Tensor};
 use pleach_kernels::{AttentionConfig, Execution, KernelError, Rotary, TreeMask, UnionMask, tree_attention};
+use pleach_layout::LayoutError;
 
 fn call(shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> String {
     let target = targets().into_iter().next().unwrap();
@@ -43,12 +44,20 @@ fn of_masks() {
         "a sliding window of 0 tokens hides every token from itself: use at least 1, or no window"
     );
     assert_eq!(
+        good.with_window(&[[-1, 0]], 1).unwrap_err().to_string(),
+        "row 0: positions[0] = -1 is negative: count positions from 0 at the start of the conversation"
+    );
+    assert_eq!(
         KernelError::TooLong { time: 3_000_000_000 }.to_string(),
         "a row of 3000000000 tokens does not fit int32 indices: split the batch into rows below 2147483647 tokens"
     );
     assert_eq!(
         UnionMask::new(&[vec![0], vec![1, 0]], &target.device).unwrap_err().to_string(),
         "the view of row 1 is invalid at entry 0 (key 1): list each visible key once, and the row itself last"
+    );
+    assert_eq!(
+        Rotary::new::<[i32; 1]>(&[], &[1.0], target.dtype, &target.device).unwrap_err().to_string(),
+        "there are no positions to rotate to: give at least one row with at least one position"
     );
     let rotary = Rotary::new(&[[0, 1]], &[1.0], target.dtype, &target.device).unwrap();
     let found = rotary.rotate(Tensor::zeros([1, 1, 2, 6], (&target.device, target.dtype))).unwrap_err();
@@ -57,9 +66,13 @@ fn of_masks() {
 
 #[test]
 fn of_shapes_and_heads() {
-    assert_eq!(call([[1, 4, 5, 8], K, K], SINGLE, 1.0), "`q` has shape [1, 4, 5, 8], expected [1, 4, 4, 8]");
-    assert_eq!(call([Q, [1, 2, 4, 6], K], SINGLE, 1.0), "`k` has shape [1, 2, 4, 6], expected [1, 2, 4, 8]");
-    assert_eq!(call([Q, K, Q], SINGLE, 1.0), "`v` has shape [1, 4, 4, 8], expected [1, 2, 4, 8]");
+    let shape = |tensor: &str, found: [usize; 4], expected: [usize; 4]| {
+        let advice = "give it the rows, heads, tokens and features of the others";
+        format!("`{tensor}` has shape {found:?}, expected {expected:?}: {advice}")
+    };
+    assert_eq!(call([[1, 4, 5, 8], K, K], SINGLE, 1.0), shape("q", [1, 4, 5, 8], Q));
+    assert_eq!(call([Q, [1, 2, 4, 6], K], SINGLE, 1.0), shape("k", [1, 2, 4, 6], K));
+    assert_eq!(call([Q, K, Q], SINGLE, 1.0), shape("v", Q, K));
     let three = [1, 3, 4, 8];
     assert_eq!(
         call([Q, three, three], SINGLE, 1.0),
@@ -87,6 +100,32 @@ fn of_dtypes_and_scales() {
 }
 
 #[test]
+fn of_limits() {
+    assert_eq!(
+        KernelError::HeadDim { head_dim: 300, largest: 256 }.to_string(),
+        "heads have 300 features, the kernels of this device take up to 256: use Execution::Reference"
+    );
+    let (what, advice) = ("units in a cube", "use Execution::Reference, or another device");
+    assert_eq!(
+        KernelError::DeviceLimit { what, needed: 256, limit: 128, advice }.to_string(),
+        "attention needs 256 units in a cube, the device has 128: use Execution::Reference, or another device"
+    );
+    assert_eq!(
+        KernelError::from(LayoutError::TooManyTiles { rows: 64, keys: 64 }).to_string(),
+        "tiles of 64 x 64 tokens give more than 2^32 - 1 live tiles; use greater tiles or fewer rows at once"
+    );
+}
+
+#[test]
+fn of_heads_that_no_kernel_of_the_device_takes() {
+    let Some(device) = wgpu() else { return };
+    let mask = TreeMask::new(&[[2, 2]], &device).unwrap();
+    let x = Tensor::<4>::zeros([1, 1, 2, 300], (&device, DType::F32));
+    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(300)).unwrap_err();
+    assert_eq!(found, KernelError::HeadDim { head_dim: 300, largest: 256 });
+}
+
+#[test]
 fn of_devices() {
     let targets = targets();
     let Some(other) = targets.iter().find(|target| target.device != targets[0].device) else {
@@ -96,8 +135,8 @@ fn of_devices() {
     let mask = TreeMask::new(&[[2, 2]], &other.device).unwrap();
     let x = Tensor::<4>::zeros([1, 1, 2, 8], (&targets[0].device, DType::F32));
     let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8)).unwrap_err();
-    let KernelError::Device { mask, tensors } = &found else { panic!("{found}") };
-    let expected = format!("the mask lies on {mask} but q lies on {tensors}: build the mask on the device of the model");
+    let KernelError::Device { tensor: "q", mask, found: device } = &found else { panic!("{found}") };
+    let expected = format!("the mask lies on {mask} but `q` on {device}: put q, k, v and the mask on the device of the model");
     assert_eq!(found.to_string(), expected);
-    assert_ne!(mask, tensors);
+    assert_ne!(mask, device);
 }

@@ -77,7 +77,8 @@ fn a_nan_among_the_values_reaches_the_rows_that_see_it() {
 
 #[test]
 fn gradients_of_what_sees_a_nan_are_nan() {
-    for token in [30, 150] {
+    // The second key is another one that row `token` sees.
+    for [token, other] in [[30, 0], [150, DARK]] {
         let clean = problem(4);
         for spoil_part in [0, 1, 2, 3] {
             let mut spoiled = clean.clone();
@@ -89,6 +90,10 @@ fn gradients_of_what_sees_a_nan_are_nan() {
                 assert!(gradient.iter().any(|x| x.is_nan()), "{}: dq of token {token}", runner.name());
                 let gradient = &after.dk[token * 16..(token + 1) * 16];
                 assert!(gradient.iter().any(|x| x.is_nan()), "{}: dk of token {token}", runner.name());
+                // With NaN among its scores a row has no weight that is a number, for any key.
+                let gradient = &after.dv[other * 16..(other + 1) * 16];
+                let spoils_scores = spoil_part < 2;
+                assert!(!spoils_scores || gradient.iter().all(|x| x.is_nan()), "{}: dv of token {other}", runner.name());
             }
         }
     }

@@ -53,3 +53,15 @@ fn positions_need_not_start_at_0_or_grow_by_1() {
         check(&format!("window {window}"), &problem);
     }
 }
+
+#[test]
+fn windows_hold_to_the_last_position_that_int32_counts() {
+    let mut random = Random(5);
+    for window in [1, i32::MAX as u32, 1 << 31, u32::MAX] {
+        let mut problem = Naive::random(&mut random, [1, 1, 16], vec![chain(90)]);
+        problem.window = Some(window);
+        problem.positions = vec![(0..90).map(|token| if token % 3 == 0 { 0 } else { i32::MAX - token / 60 }).collect()];
+        assert_eq!(problem.visible(0, 1, 0), window > i32::MAX as u32, "the farthest two positions");
+        check(&format!("window {window}"), &problem);
+    }
+}

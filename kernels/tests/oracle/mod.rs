@@ -11,5 +11,5 @@ pub(crate) use answer::{Answer, Part, assert_close, differentiate, values};
 pub(crate) use naive::Naive;
 pub(crate) use random::Random;
 pub(crate) use runner::{Runner, kernels, runners};
-pub(crate) use target::{Target, targets, wgpu};
+pub(crate) use target::{Target, cuda, targets, wgpu};
 pub(crate) use trees::{binary, caterpillar, chain, depths, star};

@@ -13,9 +13,9 @@ impl Runner {
         format!("{:?} on {}", self.execution, self.target.name)
     }
 
-    /// Whether it runs on a device where a first call costs seconds of compilation.
+    /// As [`Target::compiles`].
     pub(crate) fn compiles(&self) -> bool {
-        ["wgpu", "cuda"].iter().any(|name| self.target.name.starts_with(name))
+        self.target.compiles()
     }
 
     pub(crate) fn is_single(&self) -> bool {

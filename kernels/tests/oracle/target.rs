@@ -12,6 +12,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether the device is one of CubeCL, where a first call costs seconds of compilation.
+    pub(crate) fn compiles(&self) -> bool {
+        ["wgpu", "cuda"].iter().any(|name| self.name.starts_with(name))
+    }
+
     /// Largest error that is allowed, relative to the largest value: a few hundred roundings.
     pub(crate) fn tolerance(&self) -> f64 {
         let epsilon = match self.dtype {
@@ -59,13 +64,13 @@ pub(crate) fn wgpu() -> Option<Device> {
 
 /// The first CUDA device, or `None`.
 #[cfg(feature = "cuda")]
-fn cuda() -> Option<Device> {
+pub(crate) fn cuda() -> Option<Device> {
     static FOUND: OnceLock<Option<Device>> = OnceLock::new();
     first(&FOUND, DeviceType::Cuda, "cuda", "PLEACH_REQUIRE_CUDA")
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda() -> Option<Device> {
+pub(crate) fn cuda() -> Option<Device> {
     None
 }
 

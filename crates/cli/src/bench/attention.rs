@@ -1,10 +1,10 @@
 use anyhow::Result;
-use pleach_layout::NamedProblem;
+use pleach_layout::{IntervalRow, NamedProblem};
 use serde::Serialize;
 
 use super::clock::{Spread, WarmedUp, sample, warm_up};
 use super::floor::Product;
-use super::inputs::{Inputs, Pass, Way, too_large};
+use super::inputs::{Inputs, Pass, Way, too_large, unavailable};
 use super::setup::Setup;
 
 /// Seconds that the samples of one dense way may take, warm-up apart, before there are fewer of them.
@@ -74,7 +74,7 @@ fn measure_pass(
     pass: Pass,
 ) -> Result<Vec<AttentionRow>> {
     let ends = problem.tree(tokens).ends;
-    let pairs = visible_pairs(&ends);
+    let pairs = IntervalRow { ends: &ends, window: None }.interval_pairs();
     let path = causal_tokens(pairs);
     let own = Inputs::new(setup, &ends, pass)?;
     let plain = Inputs::new(setup, &vec![path as i32; path], pass)?;
@@ -111,8 +111,10 @@ impl State {
     fn start(setup: &Setup, way: Way, inputs: &Inputs) -> Result<Self> {
         let warm = match warm_up(&setup.device, || inputs.run(way)) {
             Ok(warm) => warm,
-            Err(error) if way.is_dense() => return Ok(Self::Skipped(error.to_string())),
-            Err(error) => return Err(error),
+            Err(error) => match unavailable(&error).filter(|_| way.is_dense()) {
+                Some(reason) => return Ok(Self::Skipped(reason)),
+                None => return Err(error),
+            },
         };
         let affordable = (DENSE_S / warm.run_s).ceil().max(1.0) as usize;
         let repeats = match way.is_dense() {
@@ -167,11 +169,6 @@ impl Lane<'_> {
     }
 }
 
-/// Visible (row, key) pairs of the intervals.
-pub(super) fn visible_pairs(ends: &[i32]) -> u64 {
-    (0..).zip(ends).map(|(token, &end): (i32, _)| u64::try_from(end - token).unwrap_or(0)).sum()
-}
-
 /// The length of the path whose pairs are nearest to so many.
 fn causal_tokens(pairs: u64) -> usize {
     let below = (((8.0 * pairs as f64 + 1.0).sqrt() - 1.0) / 2.0).floor().max(1.0) as u64;
@@ -182,11 +179,11 @@ fn causal_tokens(pairs: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{causal_tokens, visible_pairs};
+    use super::causal_tokens;
 
     #[test]
     fn the_path_of_equal_pairs_is_the_nearest_one() {
-        assert_eq!(causal_tokens(visible_pairs(&[100; 100])), 100);
+        assert_eq!(causal_tokens(100 * 101 / 2), 100);
         // A tie, 2 between 1 and 3, goes to the shorter path.
         assert_eq!([1, 2, 3, 4, 5, 6].map(causal_tokens), [1, 1, 2, 2, 3, 3]);
     }

@@ -47,7 +47,6 @@ pub(super) struct Spread {
     pub(super) median: f64,
     pub(super) least: f64,
     pub(super) greatest: f64,
-    pub(super) repeats: usize,
 }
 
 impl Spread {
@@ -61,7 +60,7 @@ impl Spread {
             0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
             _ => sorted[middle],
         };
-        Some(Self { median, least, greatest, repeats: sorted.len() })
+        Some(Self { median, least, greatest })
     }
 }
 
@@ -72,7 +71,7 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_or_the_mean_of_the_two_in_the_middle() {
         let odd = Spread::of(&[3.0, 1.0, 2.0]);
-        assert_eq!(odd, Some(Spread { median: 2.0, least: 1.0, greatest: 3.0, repeats: 3 }));
+        assert_eq!(odd, Some(Spread { median: 2.0, least: 1.0, greatest: 3.0 }));
         assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]).map(|spread| spread.median), Some(2.5));
         assert_eq!(Spread::of(&[]), None);
     }

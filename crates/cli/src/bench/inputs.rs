@@ -2,7 +2,7 @@ use anyhow::Result;
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{Tensor, TensorData};
-use pleach_kernels::{AttentionConfig, Execution, TreeMask, dense_mask, tree_attention};
+use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, dense_mask, tree_attention};
 use pleach_train::DeviceName;
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +153,14 @@ fn numbers(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
+/// Why a dense way does not run on the device at all, if that is what the error says; any other error is a failure.
+pub(super) fn unavailable(error: &anyhow::Error) -> Option<String> {
+    match error.downcast_ref() {
+        Some(named @ (KernelError::Dtype { .. } | KernelError::DeviceLimit { .. })) => Some(named.to_string()),
+        _ => None,
+    }
+}
+
 /// Why a way is not run at a length: its arrays of tokens x tokens would not fit.
 pub(super) fn too_large(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> Option<String> {
     /// What is risked on a device whose free memory is not known.
@@ -184,7 +192,7 @@ fn dense_bytes(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> u64 {
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
-    use super::{Pass, Way, too_large};
+    use super::{KernelError, Pass, Way, too_large, unavailable};
     use crate::bench::setup::{Dtype, Setup};
     use pleach_train::{Device, DeviceName};
 
@@ -205,6 +213,19 @@ mod tests {
             assert!(reason.contains("GiB of tokens x tokens arrays, and"), "{reason}");
             assert_eq!(too_large(&setup, Way::Reference, pass, 64), None);
             assert_eq!(too_large(&setup, Way::Tree, pass, 1 << 22), None);
+        }
+    }
+
+    #[test]
+    fn only_what_a_device_does_not_do_is_left_out_and_every_other_error_is_one() {
+        let (dtype, device) = (burn::tensor::DType::F16, "a CPU".to_owned());
+        let dtype = KernelError::Dtype { dtype, device, advice: "float32" };
+        let limit = KernelError::DeviceLimit { what: "units", needed: 2, limit: 1, advice: "wait" };
+        for named in [dtype, limit] {
+            assert_eq!(unavailable(&anyhow::Error::from(named.clone())), Some(named.to_string()));
+        }
+        for failure in [anyhow::Error::from(KernelError::EmptyMask), anyhow::anyhow!("the device failed")] {
+            assert_eq!(unavailable(&failure), None, "{failure}");
         }
     }
 }

@@ -9,7 +9,7 @@ use pleach_train::Device;
 use serde::{Deserialize, Serialize};
 
 use super::clock::sync;
-use super::inputs::{Inputs, Pass, Way, too_large};
+use super::inputs::{Inputs, Pass, Way, too_large, unavailable};
 use super::setup::Setup;
 
 /// What makes the allocator hand every array back to the system as soon as it is freed.
@@ -109,14 +109,14 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// `None` where a dense way does not run.
+/// `None` where a dense way does not run on the device; its row among the times says why.
 fn peak(setup: &Setup, ends: &[i32], way: Way, pass: Pass) -> Result<Option<u64>> {
     let short = ends.len().min(WARM_UP_TOKENS);
-    let warmed_up = Inputs::new(setup, &vec![short as i32; short], pass)?.run(way);
-    if warmed_up.is_err() && way.is_dense() {
-        return Ok(None);
+    match Inputs::new(setup, &vec![short as i32; short], pass)?.run(way) {
+        Ok(warmed_up) => drop(warmed_up),
+        Err(error) if way.is_dense() && unavailable(&error).is_some() => return Ok(None),
+        Err(error) => return Err(error),
     }
-    drop(warmed_up?);
     let inputs = Inputs::new(setup, ends, pass)?;
     sync(&setup.device)?;
     let meter = Meter::of(setup);

@@ -49,19 +49,19 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = setup::tokens)]
     memory_tokens: Vec<usize>,
     /// Query heads
-    #[arg(long, value_name = "N", default_value = "8", value_parser = setup::count)]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = setup::count_to(setup::MOST_HEADS))]
     heads: usize,
     /// Key/value heads [default: as many as query heads]
-    #[arg(long, value_name = "N", value_parser = setup::count)]
+    #[arg(long, value_name = "N", value_parser = setup::count_to(setup::MOST_HEADS))]
     kv_heads: Option<usize>,
     /// Features of a head
-    #[arg(long, value_name = "N", default_value = "64", value_parser = setup::count)]
+    #[arg(long, value_name = "N", default_value = "64", value_parser = setup::count_to(setup::MOST_FEATURES))]
     head_dim: usize,
     /// Samples of each measurement; ways that take seconds get fewer, and tables say how many
     #[arg(long, value_name = "N", default_value = "5", value_parser = setup::count)]
     repeats: usize,
     /// Side of the square matrices whose product is the floor
-    #[arg(long, value_name = "N", default_value = "2048", value_parser = setup::count)]
+    #[arg(long, value_name = "N", default_value = "2048", value_parser = setup::count_to(setup::LARGEST_SIDE))]
     product: usize,
     /// Time the training step of a decoder too, on packed against segments
     #[arg(long)]
@@ -107,7 +107,7 @@ impl Bench {
         }
         let device = self.device.open()?;
         self.dtype.check(self.device, &device)?;
-        Ok(Setup {
+        let setup = Setup {
             device_name: self.device,
             device,
             dtype: self.dtype,
@@ -116,7 +116,10 @@ impl Bench {
             head_dim: self.head_dim,
             repeats: self.repeats,
             product: self.product,
-        })
+        };
+        let tokens = self.tokens.iter().chain(&self.memory_tokens).copied().max().unwrap_or(0);
+        setup.check_memory(tokens, crate::check::memory::available())?;
+        Ok(setup)
     }
 
     fn measure(&self, setup: &Setup, problems: &[NamedProblem]) -> Result<Report> {

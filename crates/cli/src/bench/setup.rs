@@ -8,6 +8,17 @@ use pleach_layout::NamedProblem;
 use pleach_train::{Device, DeviceName, Precision};
 use serde::Serialize;
 
+use crate::output;
+
+/// Most heads that are measured: no device launches more.
+pub(super) const MOST_HEADS: usize = 1 << 16;
+
+/// Most features of a head that are measured.
+pub(super) const MOST_FEATURES: usize = 1 << 16;
+
+/// Longest side of the matrices whose product is the floor.
+pub(super) const LARGEST_SIDE: usize = 1 << 15;
+
 /// What all measurements of a run share.
 pub(super) struct Setup {
     pub(super) device_name: DeviceName,
@@ -24,6 +35,37 @@ impl Setup {
     /// Whether the device's memory is the process's own.
     pub(super) fn on_host(&self) -> bool {
         matches!(self.device_name, DeviceName::Flex | DeviceName::Ndarray)
+    }
+
+    /// Refuses inputs, outputs and matrices of the floor that `available` bytes of the host cannot hold.
+    ///
+    /// On another device only what the host prepares for it counts, one array of float32 at a time.
+    pub(super) fn check_memory(&self, tokens: usize, available: u64) -> Result<()> {
+        let tokens = (tokens as u64).saturating_mul(self.head_dim as u64);
+        let [queries, keys] = [self.heads, self.kv_heads].map(|heads| tokens.saturating_mul(heads as u64));
+        let matrix = (self.product as u64).saturating_mul(self.product as u64);
+        let bytes = self.dtype.bytes() as u64;
+        let (arrays, product) = match self.on_host() {
+            // Queries and the output, keys and values, and a gradient of each.
+            true => (queries.saturating_add(keys).saturating_mul(4 * bytes), matrix.saturating_mul(3 * bytes)),
+            false => (queries.saturating_mul(4), 0),
+        };
+        if arrays > available {
+            bail!(
+                "queries, keys, values, outputs and their gradients take {}, and {} are free; choose less of --tokens, \
+                 --memory-tokens, --heads or --head-dim",
+                output::bytes(arrays),
+                output::bytes(available)
+            );
+        }
+        if product > available {
+            bail!(
+                "the matrices of the floor take {}, and {} are free; choose a smaller --product",
+                output::bytes(product),
+                output::bytes(available)
+            );
+        }
+        Ok(())
     }
 }
 
@@ -132,7 +174,7 @@ impl FromStr for Problems {
     }
 }
 
-/// A length that an index of a device can count.
+/// A length of at most 2^24 tokens, beyond which nothing here is measured.
 pub(super) fn tokens(text: &str) -> Result<usize, String> {
     match count(text)? {
         tokens if tokens <= 1 << 24 => Ok(tokens),
@@ -148,6 +190,14 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A number of things, from one to `most`.
+pub(super) fn count_to(most: usize) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
+    move |text: &str| match count(text)? {
+        found if found <= most => Ok(found),
+        found => Err(format!("{found} is more than this measures: give at most {most}")),
+    }
+}
+
 /// A line on standard error about what is being measured, which nothing redraws while a clock runs.
 pub(super) fn progress() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
@@ -155,4 +205,45 @@ pub(super) fn progress() -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::{Dtype, Setup, count_to};
+    use pleach_train::{Device, DeviceName};
+
+    #[test]
+    fn inputs_are_refused_where_they_do_not_fit_and_not_before() {
+        let setup = Setup {
+            device_name: DeviceName::Flex,
+            device: Device::flex(),
+            dtype: Dtype::F64,
+            heads: 8,
+            kv_heads: 2,
+            head_dim: 64,
+            repeats: 1,
+            product: 10,
+        };
+        // Queries, keys, values, outputs and their gradients of 1,000 tokens.
+        let needed = 4 * (8 + 2) * 64 * 1_000 * 8;
+        assert!(setup.check_memory(1_000, needed).is_ok());
+        let refused = setup.check_memory(1_000, needed - 1).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("19.5 MiB") && refused.contains("--tokens"), "{refused}");
+        let setup = Setup { product: 1_000, ..setup };
+        let refused = setup.check_memory(1, 1 << 20).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("22.9 MiB") && refused.contains("--product"), "{refused}");
+    }
+
+    #[test]
+    fn counts_go_up_to_the_most_that_is_given() {
+        assert_eq!(count_to(7)("7"), Ok(7));
+        assert_eq!(count_to(7)("8"), Err("8 is more than this measures: give at most 7".to_owned()));
+        assert!(count_to(7)("0").is_err());
+    }
+
+    #[test]
+    fn float64_is_for_cpu_devices() {
+        let on = |name| Dtype::F64.check(name, &Device::flex()).is_ok();
+        assert_eq!([DeviceName::Flex, DeviceName::Wgpu, DeviceName::Cuda].map(on), [true, false, false]);
+    }
 }

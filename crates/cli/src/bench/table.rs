@@ -13,9 +13,9 @@ const PEERS: &str = include_str!("peers.md");
 
 /// How it was measured.
 const METHOD: &str = "\
-Times are medians, with half their range; every sample stands beside a sample of the product taken less than a second before, the \
+In the tables of attention, times are medians, with half their range; every sample stands beside a sample of the product taken less than a second before, the \
 device is synchronised inside the clock, and compilation, plans and masks are made outside it. `rate` is the time of the visible \
-pairs' flops (4 d a pair and head forward, 14 d with backward) at the product's speed over the measured time.";
+pairs' flops (4 d a pair and head forward, 14 d with backward) at the product's speed over the measured time. A training step includes making its batch, mask and plan.";
 
 /// Tables for a person.
 pub(super) fn plain(report: &Report) -> Result<()> {

@@ -2,26 +2,17 @@ use std::ops::Range;
 
 /// The live tiles of every tile of one side, full and partial apart, as compressed rows.
 ///
-/// A kernel takes the two arrays as they are; `u32` because a device does. List `n` belongs to tile `n % tiles_per_row` of batch
-/// row `n / tiles_per_row`.
+/// List `n` belongs to tile `n % tiles_per_row` of batch row `n / tiles_per_row`. `u32` because devices index in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TileLists {
+    /// Two bounds a list: the full tiles of list `n` are `tiles[offsets[2 n]..offsets[2 n + 1]]`, its partial tiles
+    /// `tiles[offsets[2 n + 1]..offsets[2 n + 2]]`.
     offsets: Vec<u32>,
+    /// Tile indices within their batch row, ascending in each part of a list.
     tiles: Vec<u32>,
 }
 
 impl TileLists {
-    /// Two bounds a list: the full tiles of list `n` are `tiles[offsets[2 n]..offsets[2 n + 1]]`, its partial tiles
-    /// `tiles[offsets[2 n + 1]..offsets[2 n + 2]]`.
-    pub fn offsets(&self) -> &[u32] {
-        &self.offsets
-    }
-
-    /// Tile indices within their batch row, ascending in each part of a list.
-    pub fn tiles(&self) -> &[u32] {
-        &self.tiles
-    }
-
     /// Number of lists.
     pub fn len(&self) -> usize {
         self.offsets.len() / 2
@@ -32,7 +23,7 @@ impl TileLists {
         self.len() == 0
     }
 
-    /// Tiles of list `n` of which every pair is visible.
+    /// Tiles of list `n` of which every pair inside the batch row is visible, and every key lies inside it.
     pub fn full(&self, n: usize) -> &[u32] {
         self.part(2 * n)
     }

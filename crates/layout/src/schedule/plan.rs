@@ -30,11 +30,13 @@ pub struct IntervalRow<'a> {
     pub window: Option<Window<'a>>,
 }
 
-/// Which tiles of a batch hold a visible pair, from the side of the queries and from the side of the keys.
+/// Which tiles of a batch are live, from the side of the queries and from the side of the keys.
 ///
 /// It is planned once per batch on the host and shared by all layers and heads, in time and memory O(tokens + live tiles) (times a
-/// logarithm of the number of tiles for windows), never O(tokens^2). A full tile is visible throughout and inside the row; a
-/// partial one may hold hidden pairs or reach beyond the row's end. A tile that is listed nowhere holds no visible pair.
+/// logarithm of the number of tiles for windows), never O(tokens^2). In a full tile every key lies inside the batch
+/// row and is seen by every query row of the tile that does; the last of these may lie beyond the end. In a partial tile the rule has
+/// to be applied pair by pair. A tile that is listed nowhere holds no visible pair; one that is listed may hold none either, under a
+/// window or where tiles have fewer rows than keys.
 ///
 /// ```
 /// use pleach_layout::{IntervalRow, Schedule, TileSize};

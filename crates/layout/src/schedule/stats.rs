@@ -4,7 +4,8 @@ use serde::Serialize;
 /// What a schedule computes, beside what the mask needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScheduleStats {
-    /// Tiles that hold a visible pair.
+    /// Tiles that are listed: all that hold a visible pair, and under a window, or where tiles have fewer rows than keys, some
+    /// that hold none.
     pub live_tiles: u64,
     /// Live tiles where the rule has to be applied pair by pair.
     pub partial_tiles: u64,
@@ -43,8 +44,7 @@ impl Schedule {
         };
         for (batch, row) in rows.iter().enumerate().take(self.batch()) {
             if row.window.is_none() {
-                let tokens = (0..).zip(row.ends).map(|(token, &end): (i32, _)| u64::try_from(end - token).unwrap_or(0));
-                stats.needed_pairs += tokens.sum::<u64>();
+                stats.needed_pairs += row.interval_pairs();
             }
             for query in 0..self.query_tiles() {
                 for (key, full) in self.by_query().live(batch * self.query_tiles() + query) {
@@ -70,6 +70,11 @@ impl Schedule {
 }
 
 impl IntervalRow<'_> {
+    /// (row, key) pairs that the intervals leave visible; a window, which hides some of them, is left aside.
+    pub fn interval_pairs(&self) -> u64 {
+        (0..).zip(self.ends).map(|(token, &end): (i64, _)| u64::try_from(i64::from(end) - token).unwrap_or(0)).sum()
+    }
+
     /// Whether row `i` may attend to key `j`: the rule itself, pair by pair.
     ///
     /// # Panics

@@ -147,7 +147,8 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
                 v: saved.v_bgtd.operand(batch, key_head, keys.start),
             };
             let Scratch { queries, p_kr, ds_kr } = &mut *self.scratch;
-            // SAFETY: the pair's rows and keys lie inside the row of the batch, so its operands hold them.
+            // SAFETY: of the pair's operands only rows and keys inside the row of the batch are read, and they reach to the
+            // end of their tensors.
             unsafe { pair.add(simd, &queries[tile % BLOCK], [p_kr, ds_kr], [dq, dk, dv]) };
         }
     }

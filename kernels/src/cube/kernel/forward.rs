@@ -168,11 +168,12 @@ fn finish<F: Float>(
     for n in 0..comptime!(blocking.micro) {
         let total = factors[n];
         let token = first + n * comptime!(blocking.rows());
-        let seen = total > 0.0f32;
-        let divisor = select(seen, total, 1.0f32);
+        // NaN is not empty: it has to reach the output and the log-sum-exp.
+        let empty = total == 0.0f32;
+        let divisor = select(empty, 1.0f32, total);
         factors[n] = 1.0f32 / divisor;
         if UNIT_POS_X as usize % columns == 0 && token < rows.time {
-            lse[row_at + token] = select(seen, maxima[n] + divisor.ln(), nothing);
+            lse[row_at + token] = select(empty, nothing, maxima[n] + divisor.ln());
         }
     }
     store::<F>(results, &factors, o, rows, blocking);

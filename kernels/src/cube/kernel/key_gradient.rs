@@ -1,6 +1,6 @@
 use super::{
     blocking::{Blocking, LANES},
-    plan::{Sizes, hide},
+    plan::{FLOOR, Sizes, hide},
     product::{accumulate, no_results, scores, share_weights, store},
     stage::{Quad, Span},
 };
@@ -84,6 +84,9 @@ pub(crate) fn tree_attention_key_gradient<F: Float>(
 }
 
 /// Turns scores into weights, and the products of upstream gradients and values into gradients of the scaled scores.
+///
+/// A full tile may reach beyond the row's end, and what lies there weighs exactly 0: its score of 0 can be so far above the last
+/// row's that the exponential of the difference is infinite.
 #[cube]
 fn differentiate(
     weights: &mut Array<f32>,
@@ -98,7 +101,7 @@ fn differentiate(
     #[unroll]
     for lane in 0..LANES {
         let row = row_at + min(first + lane, queries.time - 1);
-        let lse = rows[row];
+        let lse = select(first + lane < queries.time, rows[row], -FLOOR);
         let delta = rows[deltas_at + row];
         #[unroll]
         for n in 0..comptime!(blocking.micro) {

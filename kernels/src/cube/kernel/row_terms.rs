@@ -50,6 +50,7 @@ pub(crate) fn tree_attention_row_terms<F: Float>(
         }
         rows[count + row] = delta;
         let own = lse[row];
-        rows[row] = select(own > FLOOR, own, -FLOOR);
+        // In this form NaN stays NaN.
+        rows[row] = select(own <= FLOOR, -FLOOR, own);
     }
 }
