@@ -65,7 +65,7 @@ impl Target {
             Self::Atif => atif::write(tree, out),
         };
         match written {
-            Err(HarnessError::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            Err(HarnessError::Write(source)) if source.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             other => Ok(other.map(|()| ExitCode::SUCCESS)?),
         }
     }
