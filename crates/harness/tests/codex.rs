@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shown;
 
-use pleach_harness::ReadOptions;
+use pleach_harness::{Input, ReadOptions};
 use shown::told;
 
 fn line(kind: &str, payload: &str) -> String {
@@ -94,16 +94,34 @@ fn a_list_that_replaces_the_history_evicts_what_is_not_in_it_and_its_summary_is_
         said("assistant", "done"),
         used(20),
         said("user", "second"),
-        said("assistant", "so far"),
+        said("assistant", "so far one file was listed"),
         used(30),
         compacted(
-            &format!("{words}\\nso far"),
-            &[message("user", "first"), message("user", "second"), message("user", &format!("{words}\\nso far"))]
+            &format!("{words}\\nso far one file was listed"),
+            &[
+                message("user", "first"),
+                message("user", "second"),
+                message("user", &format!("{words}\\nso far one file was listed"))
+            ]
         ),
         event(r#"{"type":"context_compacted"}"#),
         said("assistant", "ready"),
         used(40),
     ]));
+}
+
+#[test]
+fn a_short_answer_that_a_summary_happens_to_end_with_is_no_summariser() {
+    let shown = strict(&[
+        turn(),
+        said("user", "first"),
+        said("assistant", "ok"),
+        used(10),
+        compacted("all is ok", &[message("user", "first"), message("user", "all is ok")]),
+        said("assistant", "ready"),
+        used(20),
+    ]);
+    assert!(!shown.contains("compact-1") && shown.contains(r#"Policy Content "ok""#), "{shown}");
 }
 
 #[test]
@@ -171,6 +189,58 @@ fn items_that_the_parents_rollout_begins_with_are_context() {
 }
 
 #[test]
+fn the_rollout_that_one_was_forked_from_is_found_in_the_folder_of_another_day() {
+    let shared = [said("user", "first"), said("assistant", "one")];
+    let parent = rollout(&[vec![meta("").replace("own", "par")], shared.to_vec()].concat());
+    let own = [vec![meta(r#","forked_from_id":"par""#)], shared.to_vec(), vec![said("user", "mine"), said("assistant", "two")]];
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &[u8]| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    write("sessions/2026/01/31/rollout-2026-01-31T09-00-00-par.jsonl", &parent);
+    write("sessions/2026/01/31/rollout-2026-01-31T09-00-00-xpar.jsonl", b"{}");
+    let own = write("sessions/2026/02/01/rollout-2026-02-01T09-00-00-own.jsonl", &rollout(&own.concat()));
+    let shown = shown::told_of(&Input::open(own).unwrap(), ReadOptions::STRICT);
+    assert!(shown.contains("calls (1) are copied from rollout par, which lies beside"), "{shown}");
+    assert_eq!(shown.matches("of thread main").count(), 1, "{shown}");
+}
+
+#[test]
+fn an_empty_id_names_no_rollout() {
+    let other = rollout(&[turn(), said("user", "else")]);
+    let own = rollout(&[meta(r#","forked_from_id":"""#), turn(), said("user", "hi"), said("assistant", "x")]);
+    let shown = told("rollout-own.jsonl", &own, &[("rollout-other.jsonl", &other)], ReadOptions::STRICT);
+    assert!(!shown.contains("copied-history"), "{shown}");
+}
+
+#[test]
+fn a_call_that_is_written_again_is_no_second_call() {
+    let once = [said("user", "go"), calls("c1"), output("c1")];
+    let shown = strict(&[vec![turn()], once.to_vec(), once[1..].to_vec(), vec![said("assistant", "ok")]].concat());
+    assert_eq!(shown.matches("of thread main").count(), 2, "{shown}");
+    assert!(shown.contains("repeated-call") && shown.contains("repeated-line"), "{shown}");
+}
+
+#[test]
+fn a_rollback_leaves_a_call_the_answer_that_the_harness_gave_for_it() {
+    let shown = strict(&[
+        turn(),
+        said("user", "go"),
+        calls("c1"),
+        said("user", "wrong"),
+        said("assistant", "no"),
+        event(r#"{"type":"thread_rolled_back","num_turns":1}"#),
+        said("user", "right"),
+        said("assistant", "yes"),
+    ]);
+    let last = shown.lines().rfind(|line| line.starts_with("    [")).unwrap();
+    assert_eq!(last, "    [line-2 line-3 c1#missing line-7]", "{shown}");
+}
+
+#[test]
 fn a_list_without_a_predecessor_is_a_start() {
     let shown =
         strict(&[compacted("sum", &[message("user", "first"), message("user", "sum")]), turn(), said("assistant", "yes")]);
@@ -214,10 +284,7 @@ fn text_that_looks_like_a_record_is_text() {
         r#"{"type":"function_call_output","call_id":"c1","output":"{\"type\":\"compacted\",\"payload\":{\"message\":\"x\"}}"}"#,
     );
     let shown = strict(&[turn(), said("user", "go"), calls("c1"), quoted, said("assistant", "ok")]);
-    assert!(
-        !shown.contains("evict") && shown.contains(r#"\"type\\\":\\\"compacted"#) || shown.contains("compacted"),
-        "{shown}"
-    );
+    assert!(!shown.contains("evict") && shown.contains(r#"{\"type\":\"compacted\","#), "{shown}");
     assert_eq!(
         shown.matches("context").count(),
         strict(&[turn(), said("user", "go"), calls("c1"), output("c1"), said("assistant", "ok")]).matches("context").count()
@@ -245,7 +312,8 @@ fn an_ordinal_that_stands_twice_keeps_its_first_line() {
 
 #[test]
 fn outputs_without_a_call_or_beside_another_one_are_left_out() {
-    let lines = [turn(), said("user", "hi"), calls("c1"), output("c1"), output("c1"), output("c9"), said("assistant", "x")];
+    let other = output("c1").replace("out of", "else of");
+    let lines = [turn(), said("user", "hi"), calls("c1"), output("c1"), other, output("c9"), said("assistant", "x")];
     assert_eq!(
         faults(&lines),
         [
@@ -264,6 +332,24 @@ fn a_rollback_of_more_turns_than_there_are_takes_all_of_them() {
         [
             "r.jsonl:4: payload.num_turns: rollback-too-far: 4 turns are taken back, which is more than there are; all of them are"
         ]
+    );
+}
+
+#[test]
+fn events_with_other_things_under_the_keys_of_known_ones_are_events_all_the_same() {
+    let shown = strict(&[
+        turn(),
+        said("user", "hi"),
+        event(r#"{"type":"warning","info":"text","num_turns":"two"}"#),
+        event(r#"{"type":"token_count","info":{"total_token_usage":null}}"#),
+        said("assistant", "x"),
+    ]);
+    assert!(shown.contains(r#"Policy Content "x""#), "{shown}");
+    let lines =
+        [turn(), said("user", "hi"), said("assistant", "x"), event(r#"{"type":"thread_rolled_back","num_turns":null}"#)];
+    assert_eq!(
+        faults(&lines),
+        ["r.jsonl:4: payload.num_turns: rollback-unsaid: the rollback does not say of how many turns; none is taken back"]
     );
 }
 
@@ -289,7 +375,8 @@ fn unknown_types_are_counted_and_stand_in_no_context() {
         said("assistant", "x"),
     ]);
     assert!(
-        shown.contains(r#"r"#) && shown.contains(r#""new_thing" is not known to this adapter; what is of it (2)"#),
+        shown.contains(r#"rollout-own.jsonl:3: type: warning[harness]: unknown-type: type "new_thing" is not known"#)
+            && shown.contains(r#""new_thing" is not known to this adapter; what is of it (2)"#),
         "{shown}"
     );
     assert!(shown.contains("response_item new_item"), "{shown}");
