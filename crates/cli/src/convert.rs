@@ -52,7 +52,7 @@ impl Convert {
         }
         let out = File::create(&self.out)
             .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;
-        self.to.write(&loaded.tree, out)
+        self.to.write(&loaded.tree, out).with_context(|| self.out.display().to_string())
     }
 }
 

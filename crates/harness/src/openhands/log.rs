@@ -254,3 +254,38 @@ impl Log {
         self.hold(target);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pleach_tree::{Location, ReadOptions};
+
+    use super::*;
+
+    fn read(log: &mut Log, script: &mut Script, events: &[&str]) {
+        let spot = Spot { file: 0, at: Location::line(&"events.jsonl".into(), 1) };
+        for event in events {
+            log.take(script, serde_json::from_str(event).unwrap_or_default(), &spot);
+        }
+    }
+
+    fn says(id: u32) -> String {
+        format!(
+            r#"{{"id":"e{id}","kind":"MessageEvent","source":"agent","llm_response_id":"r{id}","llm_message":{{"role":"assistant","content":"x"}}}}"#
+        )
+    }
+
+    #[test]
+    fn behind_a_condensation_and_an_action_without_an_answer_the_view_is_compared_once() {
+        let (mut log, mut script) = (Log::default(), Script::new("openhands", ReadOptions::STRICT));
+        let acts = r#"{"id":"a","kind":"ActionEvent","source":"agent","llm_response_id":"r","tool_call_id":"c","tool_call":{"id":"c","name":"f"}}"#;
+        let condenses = r#"{"id":"k","kind":"Condensation","forgotten_event_ids":["u"],"summary":"s","summary_offset":0}"#;
+        let user = r#"{"id":"u","kind":"MessageEvent","source":"user","llm_message":{"role":"user","content":"hi"}}"#;
+        read(&mut log, &mut script, &[user, acts, &says(1), condenses, &says(2), &says(3)]);
+        assert_eq!((log.halves.len(), log.torn.len(), log.differs), (0, 1, false));
+        let answers = r#"{"id":"o","kind":"ObservationEvent","tool_call_id":"c","observation":{"content":"out"}}"#;
+        read(&mut log, &mut script, &[answers]);
+        assert!(log.differs, "the action is back with its answer");
+        read(&mut log, &mut script, &[&says(4)]);
+        assert_eq!((log.halves.len(), log.torn.len(), log.differs), (0, 0, false));
+    }
+}
