@@ -52,7 +52,7 @@ impl Convert {
         }
         let out = File::create(&self.out)
             .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;
-        self.to.write(&loaded.tree, out)
+        self.to.write(&loaded.tree, out).with_context(|| self.out.display().to_string())
     }
 }
 
@@ -65,7 +65,7 @@ impl Target {
             Self::Atif => atif::write(tree, out),
         };
         match written {
-            Err(HarnessError::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            Err(HarnessError::Write(source)) if source.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             other => Ok(other.map(|()| ExitCode::SUCCESS)?),
         }
     }

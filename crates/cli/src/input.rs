@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pleach_harness::claude_code::UsageCheck;
@@ -51,6 +51,21 @@ pub(crate) struct Loaded {
     pub(crate) usage: Option<UsageCheck>,
 }
 
+/// A part of a folder that cannot be listed.
+#[derive(Debug, Clone)]
+pub(crate) struct Unlisted {
+    pub(crate) path: PathBuf,
+    pub(crate) error: String,
+}
+
+impl Unlisted {
+    fn of(error: &walkdir::Error, folder: &Path) -> Self {
+        let path = error.path().unwrap_or(folder).to_path_buf();
+        let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+        Self { error: format!("cannot be listed: {why}; check its permissions"), path }
+    }
+}
+
 impl Input {
     fn options(&self) -> ReadOptions {
         if self.lenient { ReadOptions::LENIENT } else { ReadOptions::STRICT }
@@ -58,22 +73,34 @@ impl Input {
 
     /// The sessions to read: the path itself, or all sessions and record files below a folder.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        let found = self.found()?.into_iter();
+        found.map(|found| found.map_err(|unlisted| anyhow!("{}: {}", unlisted.path.display(), unlisted.error))).collect()
+    }
+
+    /// The same, where a part of a folder that cannot be listed is one of them.
+    pub(crate) fn found(&self) -> Result<Vec<Result<PathBuf, Unlisted>>> {
         if !self.path.is_dir() || self.is_session(&self.path) {
-            return Ok(vec![self.path.clone()]);
+            return Ok(vec![Ok(self.path.clone())]);
         }
         let mut files = Vec::new();
         let mut entries = walkdir::WalkDir::new(&self.path).sort_by_file_name().into_iter();
         while let Some(entry) = entries.next() {
-            let entry = entry.with_context(|| format!("{}: cannot be listed", self.path.display()))?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    files.push(Err(Unlisted::of(&error, &self.path)));
+                    continue;
+                }
+            };
             let path = entry.path();
             let folder = entry.file_type().is_dir();
             if folder && path.ends_with("subagents") {
                 entries.skip_current_dir();
             } else if folder && entry.depth() > 0 && self.is_session(path) {
                 entries.skip_current_dir();
-                files.push(path.to_path_buf());
+                files.push(Ok(path.to_path_buf()));
             } else if entry.file_type().is_file() && self.may_be_session(path) {
-                files.push(path.to_path_buf());
+                files.push(Ok(path.to_path_buf()));
             }
         }
         if files.is_empty() {
@@ -189,4 +216,19 @@ fn made_from(name: &str) -> String {
 /// The tree of records that were made of the file `name`.
 pub(crate) fn rebuild(records: Vec<Record>, name: &str) -> Result<BranchTree> {
     Ok(BranchTree::from_records(records, made_from(name), ReadOptions::STRICT)?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_is_named_with_the_reason() {
+        let gone = Path::new("no-such-folder");
+        let error = walkdir::WalkDir::new(gone).into_iter().next().unwrap().unwrap_err();
+        let unlisted = Unlisted::of(&error, Path::new("."));
+        assert_eq!(unlisted.path, gone);
+        assert!(unlisted.error.starts_with("cannot be listed: No such file"), "{}", unlisted.error);
+    }
 }

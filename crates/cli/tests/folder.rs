@@ -48,6 +48,36 @@ fn rows_come_as_json_in_the_order_of_the_table() {
 }
 
 #[test]
+fn what_a_session_reads_of_its_sub_agents_is_no_session_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("abc")).unwrap();
+    let session = |id: &str| {
+        let start = r#"{"sessionId":"abc","projectHash":"h"}"#;
+        let user = format!(r#"{{"id":"{id}u","timestamp":"t","type":"user","content":[{{"text":"hi"}}]}}"#);
+        let says = format!(r#"{{"id":"{id}g","timestamp":"t","type":"gemini","content":"ho","model":"m"}}"#);
+        format!("{start}\n{user}\n{says}\n")
+    };
+    std::fs::write(folder.path().join("abc/agent-1.jsonl"), session("a")).unwrap();
+    std::fs::write(folder.path().join("session-1.jsonl"), session("s")).unwrap();
+    let output = pleach(&["inspect", &folder.path().display().to_string(), "--json"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 1, "{text}");
+    assert!(rows[0]["file"].as_str().unwrap().ends_with("session-1.jsonl"));
+    assert_eq!(rows[0]["generations"], 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_to_be_one_that_cannot_be_written() {
+    let session = pleach::root().join("examples/sessions/compacted.jsonl").display().to_string();
+    for format in ["records", "atif"] {
+        let (code, error) = pleach::failure(&["convert", &session, "--to", format, "--out", "/dev/full"]);
+        assert!(code == 2 && error.contains("cannot be written"), "{error}");
+    }
+}
+
+#[test]
 fn a_format_that_is_forced_is_taken_at_its_word() {
     let folder = folder();
     let steps = folder.path().join("steps.json").display().to_string();
@@ -94,4 +124,8 @@ fn the_table_is_written_as_parquet() {
     assert_eq!(column("harness").as_string::<i32>().value(3), "rl");
     assert_eq!(column("generations").as_primitive::<UInt64Type>().value(3), 1);
     assert_eq!(column("generations").null_count() + column("error").null_count(), 1 + 3);
+    let (out, file) = (folder.path().join("one.parquet"), folder.path().join("a.jsonl").display().to_string());
+    let output = pleach(&["inspect", &file, "--out", &out.display().to_string()]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains(&file), "a file has its name in a table of one: {table}");
 }

@@ -41,13 +41,11 @@ impl Format {
     }
 
     /// The same format, whose sessions can be folders.
-    #[allow(dead_code, reason = "for formats whose sessions are folders")]
     pub(crate) const fn with_folder(self, folder: fn(&Input) -> Result<bool, HarnessError>) -> Self {
         Self { folder, ..self }
     }
 
     /// The same format, whose files can be zip archives.
-    #[allow(dead_code, reason = "for formats whose files are archives")]
     pub(crate) const fn with_archive(self) -> Self {
         Self { archive: true, ..self }
     }
@@ -176,9 +174,13 @@ pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
 }
 
 /// Whether a file is of a format, by its content, for formats whose sessions are folders.
-#[allow(dead_code, reason = "for formats whose sessions are folders")]
 pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
     Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))
+}
+
+/// The shape of the first value in a file that has one.
+pub(crate) fn first_shape(member: &Member) -> Result<Option<Shape>, HarnessError> {
+    Ok(shapes(&member.start(1 << 16)?).next())
 }
 
 /// The shape of every line; one that goes on over the next lines, as in an indented document, counts with them.

@@ -53,6 +53,16 @@ impl Draft {
         self.report.warn(at.key(key), Fault::Harness { code, message: message.into() });
     }
 
+    /// Notes an id that stands twice: a warning where both say the same, as what was written twice is no less certain.
+    pub(crate) fn repeated(&mut self, at: &Location, key: &str, what: &str, same: bool) {
+        if same {
+            self.warn(at, key, "repeated-line", format!("the {what} repeats one that stands above, which is kept"));
+        } else {
+            let message = format!("{what} stands above already with other content; the first is kept");
+            self.fault(at, key, "duplicate-id", message);
+        }
+    }
+
     /// The conversion, its faults in the order of files and lines; one that had to be repaired says less.
     ///
     /// # Errors

@@ -14,6 +14,9 @@ pub enum HarnessError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// What was to be written could not be.
+    #[error("cannot be written: {0}; choose another place")]
+    Write(std::io::Error),
     /// The files were read and are at fault; nothing of them is used.
     #[error("{}", .0.rejection())]
     Rejected(Report),
@@ -70,7 +73,7 @@ impl From<TreeError> for HarnessError {
         match error {
             TreeError::Io { file, source } => Self::Io { file, source },
             TreeError::Rejected(report) => Self::Rejected(report),
-            TreeError::Write(source) => Self::Io { file: "records".into(), source },
+            TreeError::Write(source) => Self::Write(source),
             other => Self::Io { file: "records".into(), source: std::io::Error::other(other.to_string()) },
         }
     }

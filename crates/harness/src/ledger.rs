@@ -76,22 +76,22 @@ impl Ledger {
         Held { id, ..from }
     }
 
-    /// Writes an eviction, whose context is filled in here and holds `list`.
-    pub(crate) fn evict(&mut self, evict: Evict, list: &[SegmentId]) -> Held {
+    /// Writes an eviction from a context, whose own context is filled in here and holds `list`.
+    pub(crate) fn evict(&mut self, from: Held, evict: Evict, list: &[SegmentId]) -> Held {
         let id = self.context();
-        self.records.push(Record::Evict(Evict { context: id, ..evict }));
-        Held { id, last: self.extend(None, list) }
+        self.records.push(Record::Evict(Evict { context: id, from: from.id, ..evict }));
+        Held { id, last: self.rebase(from, list) }
     }
 
     pub(crate) fn is_system(&self, segment: SegmentId) -> bool {
         self.systems.contains(&segment)
     }
 
-    /// Writes a context whose whole list is given.
-    pub(crate) fn replace(&mut self, replace: Replace) -> Held {
+    /// Writes a context whose whole list is given, behind another one.
+    pub(crate) fn replace(&mut self, from: Held, replace: Replace) -> Held {
         let id = self.context();
-        let last = self.extend(None, &replace.segments);
-        self.records.push(Record::Replace(Replace { context: id, ..replace }));
+        let last = self.rebase(from, &replace.segments);
+        self.records.push(Record::Replace(Replace { context: id, from: from.id, ..replace }));
         Held { id, last }
     }
 
@@ -164,8 +164,54 @@ impl Ledger {
         before
     }
 
+    /// The pieces of a list, of which those that a context begins with are its own.
+    fn rebase(&mut self, from: Held, list: &[SegmentId]) -> Option<usize> {
+        let (mut places, mut at) = (Vec::new(), from.last);
+        while let Some(place) = at {
+            places.push(place);
+            at = self.pieces[place].before;
+        }
+        let own = places.iter().rev().zip(list);
+        let same = own.take_while(|&(&place, &segment)| self.pieces[place].segment == segment).count();
+        let last = same.checked_sub(1).and_then(|at| places.iter().rev().nth(at)).copied();
+        self.extend(last, &list[same..])
+    }
+
     fn context(&mut self) -> ContextId {
         self.contexts += 1;
         ContextId(self.contexts - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pleach_tree::{Evicted, Origin};
+
+    use super::*;
+
+    #[test]
+    fn an_eviction_shares_the_pieces_of_what_stands_before_its_first_hole() {
+        let mut ledger = Ledger::default();
+        let source = || Source { file: 0, line: 1, key: String::new() };
+        let text = |text: &str| Segment::new(SegmentId(0), Role::User, Origin::Human).with_text(text);
+        let ids: Vec<SegmentId> = (0..1_000).map(|_| ledger.segment(source(), text("ab"))).collect();
+        let mut held = ledger.append(None, ids.clone());
+        let mut list = ids.clone();
+        for _ in 0..100 {
+            let gone = list.remove(list.len() - 2);
+            let evict = Evict {
+                context: held.id,
+                from: held.id,
+                evicted: vec![Evicted::whole(gone)],
+                replacement: None,
+                by: None,
+                trigger: None,
+                evidence: None,
+                extra: Extra::new(),
+            };
+            held = ledger.evict(held, evict, &list);
+        }
+        assert_eq!((ledger.list(Some(held)), ledger.extent(held)), (list, (1_800, 900)));
+        assert_eq!(ledger.pieces.len(), 1_100);
     }
 }

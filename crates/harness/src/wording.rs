@@ -1,6 +1,9 @@
 //! What is no plain text, written as text.
 use serde_json::Value;
 
+/// Bytes below which a text is found in another one by chance.
+pub(crate) const SHORTEST_QUOTE: usize = 24;
+
 /// A tool call as the object `{"id", "name", "input"}`, its input as it was written but for the space between tokens.
 pub(crate) fn call(id: &str, name: &str, input: &str) -> String {
     format!(r#"{{"id":{},"name":{},"input":{}}}"#, Value::from(id), Value::from(name), compact(input))

@@ -4,7 +4,7 @@ mod told;
 
 use std::path::{Path, PathBuf};
 
-use pleach_harness::{Harness, Input, ReadOptions, atif, convert, convert_from};
+use pleach_harness::{Harness, HarnessError, Input, ReadOptions, atif, convert, convert_from};
 use pleach_tree::{BranchTree, Record};
 use serde_json::{Value, json};
 use told::{convert_text, rejected, told, told_of, tree};
@@ -69,6 +69,36 @@ fn truncation_takes_out_and_injection_adds() {
 }
 
 #[test]
+fn pruning_that_does_not_say_where_it_cut_is_a_note_and_leaves_the_context() {
+    let note = json!({"source": "system", "message": "Old output was pruned.", "extra": {"context_management": {"type": "pruning"}},
+        "observation": {"results": [{"content": "[pruned]"}]}});
+    let shown = told_steps(&[note, json!({"source": "agent", "message": "done"})]);
+    assert!(shown.contains("pruning-unsaid") && !shown.contains("pruned.") && !shown.contains("[pruned]"), "{shown}");
+}
+
+#[test]
+fn ids_that_only_some_calls_have_are_left_out_with_a_warning() {
+    let with = json!({"source": "agent", "message": "x", "metrics": {"prompt_token_ids": [1], "completion_token_ids": [2]}});
+    let steps = json!([{"source": "user", "message": "a"}, with, {"source": "agent", "message": "y"}]);
+    let shown = told(&trajectory(steps).to_string(), Harness::Atif);
+    assert!(shown.contains("partial-ids: only 1 of 2 calls have token ids"), "{shown}");
+}
+
+#[test]
+fn sub_agents_of_one_name_are_threads_of_their_own() {
+    let mut first = trajectory(steps().into());
+    let agent = |name: &str| {
+        let mut agent = trajectory(json!([{"source": "user", "message": "find"}, {"source": "agent", "message": "found"}]));
+        agent["trajectory_id"] = name.into();
+        agent
+    };
+    first["subagent_trajectories"] = json!([agent("a"), agent("a-2"), agent("a"), agent("main"), agent("a")]);
+    let conversion = convert_text(&first.to_string(), None, ReadOptions::STRICT).unwrap();
+    let threads: Vec<String> = tree(&conversion).generations().map(|generation| generation.thread.clone()).collect();
+    assert_eq!(threads, ["main", "a", "a-2", "a-3", "main-2", "a-4"]);
+}
+
+#[test]
 fn copied_and_deterministic_steps_are_context_and_no_calls() {
     let mut copied = steps();
     copied[2]["is_copied_context"] = true.into();
@@ -125,6 +155,15 @@ fn ordinals_that_stand_twice_and_unknown_versions_are_faults() {
     twice["schema_version"] = "ATIF-v2.0".into();
     insta::assert_snapshot!(rejected(&twice.to_string(), Harness::Atif));
     insta::assert_snapshot!(rejected(r#"{"schema_version":"ATIF-v1.4","steps":[{"step_id":"x"}]}"#, Harness::Atif));
+}
+
+#[test]
+fn a_place_that_takes_nothing_more_is_said_to_be_one_that_cannot_be_written() {
+    let conversion = convert_text(&trajectory(steps().into()).to_string(), None, ReadOptions::STRICT).unwrap();
+    let error = atif::write(&tree(&conversion), &mut [0_u8; 16].as_mut_slice()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot be written: "), "{error}");
+    let error = HarnessError::from(tree(&conversion).write(&mut [0_u8; 16].as_mut_slice()).unwrap_err());
+    assert!(error.to_string().starts_with("cannot be written: "), "{error}");
 }
 
 fn exported(tree: &BranchTree) -> Vec<u8> {

@@ -54,6 +54,13 @@ fn of_sessions_that_each_repeat_the_one_before_every_call_is_trained_in_one() {
 }
 
 #[test]
+fn a_session_that_begins_with_a_long_prompt_is_known_in_the_one_that_resumes_it() {
+    let a = lines([user(U, "", &"long ".repeat(20_000)), says("a", U, "m1")]);
+    let b = a.clone() + &lines([user("v", "a", "on"), says("b", "v", "m2")]);
+    assert_eq!(seen(&read("b.jsonl", &b, &[("a.jsonl", &a)]).0), ["main: U m1 v > m2"]);
+}
+
+#[test]
 fn a_copy_of_a_file_has_no_calls_of_its_own() {
     let text = lines([user(U, "", "hi"), says("a", U, "m1")]);
     let (tree, report) = read("s copy.jsonl", &text, &[("s.jsonl", &text)]);

@@ -160,5 +160,8 @@ fn unknown_types_and_subtypes_stand_in_no_context() {
     ]);
     let (conversion, tree, _) = strict(text);
     assert_eq!(seen(&tree), ["u"]);
-    assert_eq!(codes(&conversion.report), ["4: harness"]);
+    assert_eq!(codes(&conversion.report), ["2: harness", "4: harness"]);
+    let found: Vec<String> = conversion.report.diagnostics.iter().map(|found| found.fault.to_string()).collect();
+    assert!(found[0].starts_with(r#"unknown-line-type: type "system/new_subtype" is not known"#), "{}", found[0]);
+    assert!(found[1].starts_with(r#"unknown-line-type: type "new_type" is not known"#), "{}", found[1]);
 }

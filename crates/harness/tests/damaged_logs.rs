@@ -22,8 +22,18 @@ const HARNESSES: [Harness; 7] = [
 
 fn check(harness: Harness, main: &[u8], beside: &[u8]) -> Result<(), TestCaseError> {
     for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
-        let beside = [("rollout-par.jsonl".to_owned(), beside.to_vec()), ("abc/agent.jsonl".to_owned(), beside.to_vec())];
-        match convert_from(&Input::memory("s.jsonl", main.to_vec(), beside), Some(harness), options) {
+        // The names under which the formats look for what lies beside their fixtures.
+        let (name, names): (&str, &[&str]) = match harness {
+            Harness::Codex => ("rollout-own.jsonl", &["rollout-par.jsonl", "../../../2026/01/31/rollout-par.jsonl"]),
+            Harness::Pi => ("t.jsonl", &["s.jsonl"]),
+            Harness::GeminiCli => ("session-1.jsonl", &["abc/agent.jsonl"]),
+            Harness::OpenCode => {
+                ("ses_1.json", &["ses_2.json", "../../message/ses_1/msg_1.json", "../../part/msg_1/prt_1.json"])
+            }
+            _ => ("s.jsonl", &["beside.jsonl"]),
+        };
+        let beside = names.iter().map(|&name| (name.to_owned(), beside.to_vec()));
+        match convert_from(&Input::memory(name, main.to_vec(), beside), Some(harness), options) {
             Ok(conversion) => {
                 let tree = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
                 prop_assert!(tree.is_ok(), "{}", tree.err().map(|error| error.to_string()).unwrap_or_default());

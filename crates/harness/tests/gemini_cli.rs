@@ -99,6 +99,36 @@ fn a_sub_agents_file_is_a_thread_that_starts_from_nothing() {
 }
 
 #[test]
+fn an_id_that_is_no_name_leads_to_no_folder() {
+    let agent = session(&[user("x1", "sub"), says("x2", "agent", "")]);
+    for id in ["", "../abc", "a/b", "/abc"] {
+        let text = session(&[user("u1", "hi"), says("g1", "one", "")]);
+        let text = String::from_utf8(text).unwrap().replacen(r#""abc""#, &format!("{id:?}"), 1);
+        let beside: [(&str, &[u8]); 4] = [
+            ("agent-0.jsonl", &agent),
+            ("../abc/agent-1.jsonl", &agent),
+            ("a/b/agent-2.jsonl", &agent),
+            ("/abc/agent-3.jsonl", &agent),
+        ];
+        let shown = told("session-1.jsonl", text.as_bytes(), &beside, ReadOptions::STRICT);
+        assert!(!shown.contains("of thread agent"), "{id:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_message_that_a_rewind_took_back_is_said_again_in_its_new_place() {
+    let shown = strict(&[
+        user("u1", "hi"),
+        says("g1", "one", ""),
+        r#"{"$rewindTo":"u1"}"#.into(),
+        user("u2", "ho"),
+        says("g1", "two", ""),
+    ]);
+    assert!(shown.contains(r#"Policy Content "one""#), "{shown}");
+    assert!(shown.contains(r#"Policy Content "two""#) && shown.lines().any(|line| line == "    [u2]"), "{shown}");
+}
+
+#[test]
 fn a_rewind_to_a_message_that_is_not_there_takes_back_all() {
     let text = session(&[
         user("u1", "hi"),

@@ -168,10 +168,16 @@ fn a_summary_without_its_request_and_a_message_that_stands_twice_are_faults() {
     assert_eq!(
         faults("s.json", &text),
         [
-            "s.json:1: info.id: duplicate-id: the message m1 stands above already; the first is kept",
+            "s.json:1: info.id: duplicate-id: message m1 stands above already with other content; the first is kept",
             "s.json:1: info.parentID: request-missing: the request gone of the summary is not in the session; the list stays as it was"
         ]
     );
+}
+
+#[test]
+fn a_message_that_stands_twice_with_the_same_content_is_a_warning() {
+    let shown = strict(&[user("m1", START + 1, "hi"), user("m1", START + 1, "hi"), says("m2", START + 2, &[text("x")])]);
+    assert!(shown.contains("[m1]") && shown.contains("repeated-line: the message m1 repeats one"), "{shown}");
 }
 
 #[test]
@@ -200,5 +206,10 @@ fn a_storage_folder_is_a_session_with_its_sub_agents() {
         told_of(&Input::open(folder.path()).unwrap(), ReadOptions::STRICT).replace(&folder.path().display().to_string(), "")
     );
     let one = told_of(&Input::open(folder.path().join("session/p/ses_1.json")).unwrap(), ReadOptions::STRICT);
-    assert!(one.contains("[msg_1]") && !one.contains("ses_2"), "{one}");
+    assert!(one.contains("[msg_1]") && one.contains("of thread ses_2"), "{one}");
+    let sub = told_of(&Input::open(folder.path().join("session/p/ses_2.json")).unwrap(), ReadOptions::STRICT);
+    assert!(sub.contains("[msg_3]") && !sub.contains("msg_1"), "{sub}");
+    write("session/p/ses_3.json", &session("ses_3", ""));
+    let error = pleach_harness::detect(&Input::open(folder.path()).unwrap()).unwrap_err();
+    assert!(matches!(error, pleach_harness::HarnessError::Folder { .. }), "many sessions are no session: {error}");
 }

@@ -107,6 +107,34 @@ fn an_action_without_an_answer_is_left_out_and_comes_back_with_its_answer() {
 }
 
 #[test]
+fn an_answer_that_comes_after_a_condensation_and_other_calls_brings_its_action_back() {
+    let shown = strict(&[
+        user("e1", "hi"),
+        acts("e2", "r1", "c1"),
+        says("e3", "r2", "waiting"),
+        condenses("k1", &["e1"], 0),
+        says("e4", "r3", "still"),
+        user("e5", "and now"),
+        says("e6", "r4", "soon"),
+        observes("e7", "c1"),
+        says("e8", "r5", "there"),
+        user("e9", "good"),
+        says("e10", "r6", "bye"),
+    ]);
+    let contexts: Vec<&str> = shown.lines().filter(|line| line.starts_with("    [")).map(str::trim).collect();
+    assert_eq!(
+        contexts[contexts.len() - 4..],
+        [
+            "[k1-summary e3 e4 e5]",
+            "[k1-summary e3 e4 e5 e6 e7]",
+            "[k1-summary e2 e3 e4 e5 e6 e7]",
+            "[k1-summary e2 e3 e4 e5 e6 e7 e8 e9]"
+        ],
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_condensation_that_forgets_nothing_is_a_warning() {
     let event = event("k", "Condensation", "environment", r#","forgotten_event_ids":[],"llm_response_id":"r""#);
     let shown = strict(&[system(), user("e1", "hi"), says("e2", "r1", "x"), event, says("e3", "r2", "y")]);

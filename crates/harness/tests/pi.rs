@@ -119,10 +119,13 @@ fn entries_that_hang_nowhere_and_ids_that_stand_twice_are_faults() {
         faults(&gone.each_ref().map(String::as_str)),
         ["s.jsonl:4: parentId: dangling-parent: the parent gone is not in the file above; the entry before it is taken"]
     );
+    let again = [user("u1", "", "hi"), user("u1", "", "hi"), says("a1", "u1", "x", "stop")];
+    let shown = strict(&again.each_ref().map(String::as_str));
+    assert!(shown.contains("[u1]") && shown.contains("repeated-line: the entry u1 repeats one that stands above"), "{shown}");
     let twice = [user("u1", "", "hi"), user("u1", "", "ho"), says("a1", "u1", "x", "stop")];
     assert_eq!(
         faults(&twice.each_ref().map(String::as_str)),
-        ["s.jsonl:3: id: duplicate-id: entry u1 stands above already; the first is kept"]
+        ["s.jsonl:3: id: duplicate-id: entry u1 stands above already with other content; the first is kept"]
     );
 }
 
@@ -166,6 +169,31 @@ fn calls_of_the_session_that_this_one_was_branched_from_are_context_where_that_o
     insta::assert_snapshot!(beside);
     let alone = told("t.jsonl", child.as_bytes(), &[], ReadOptions::STRICT);
     assert!(alone.contains("generation 1") && alone.contains("copied-history"), "{alone}");
+}
+
+#[test]
+fn a_broken_call_in_a_kept_tail_stays_out_of_the_context() {
+    let entries = [
+        user("u1", "", "hi"),
+        says("a1", "u1", "half a", "aborted"),
+        user("u2", "a1", "again"),
+        compaction("k", "u2", "a1"),
+        says("a2", "k", "y", "stop"),
+    ];
+    let shown = strict(&entries.each_ref().map(String::as_str));
+    assert!(shown.contains("[k k k u2]"), "{shown}");
+}
+
+#[test]
+fn a_copied_call_that_was_broken_is_no_context_and_one_without_a_result_is_answered_by_the_harness() {
+    let start =
+        [user("u1", "", "hi"), says("a1", "u1", "half a", "aborted"), user("u2", "a1", "again"), calls("a2", "u2", &["c1"])];
+    let rest = [user("u3", "a2", "on"), says("a3", "u3", "y", "stop")];
+    let header = r#"{"type":"session","version":3,"id":"t","timestamp":"2026-02-01T11:00:00Z","cwd":"/proj","parentSession":"/x/s.jsonl"}"#;
+    let child = format!("{header}\n{}\n{}\n", start.join("\n"), rest.join("\n"));
+    let parent = session(&start.each_ref().map(String::as_str));
+    let shown = told("t.jsonl", child.as_bytes(), &[("s.jsonl", &parent)], ReadOptions::STRICT);
+    assert!(shown.contains("[u1 u2 a2 c1#missing u3]") && shown.contains("calls (2) are copied"), "{shown}");
 }
 
 #[test]

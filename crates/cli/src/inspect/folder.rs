@@ -1,4 +1,6 @@
 //! One table over all sessions of a folder.
+use std::collections::HashSet;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +12,7 @@ use pleach_tree::{Fidelity, Severity};
 use serde::Serialize;
 
 use super::Inspect;
+use crate::input::Unlisted;
 use crate::output;
 
 /// A session of a folder, or why it could not be read.
@@ -19,6 +22,15 @@ pub(super) struct Row {
     #[serde(flatten)]
     pub(super) session: Option<Session>,
     pub(super) error: Option<String>,
+    /// The files that were read for the session beside its own.
+    #[serde(skip)]
+    reads: Vec<PathBuf>,
+}
+
+impl Row {
+    fn failed(file: String, error: String) -> Self {
+        Self { file, session: None, error: Some(error), reads: Vec::new() }
+    }
 }
 
 /// What is known of a session without a model.
@@ -41,7 +53,7 @@ pub(super) struct Session {
 }
 
 /// Reads all sessions, as many at once as there are cores; one that cannot be read is a row of its own.
-pub(super) fn rows(inspect: &Inspect, files: &[PathBuf]) -> Vec<Row> {
+pub(super) fn rows(inspect: &Inspect, files: &[Result<PathBuf, Unlisted>]) -> Vec<Row> {
     let progress = ProgressBar::new(files.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:32} {pos}/{len} sessions, {eta} left {wide_msg}") {
         progress.set_style(style);
@@ -54,7 +66,10 @@ pub(super) fn rows(inspect: &Inspect, files: &[PathBuf]) -> Vec<Row> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(file) = files.get(at) else { break };
-                    let row = row(inspect, file);
+                    let row = match file {
+                        Ok(file) => guarded(file, || session(inspect, file)),
+                        Err(unlisted) => Row::failed(unlisted.path.display().to_string(), unlisted.error.clone()),
+                    };
                     rows.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(row);
                     progress.inc(1);
                 }
@@ -62,23 +77,48 @@ pub(super) fn rows(inspect: &Inspect, files: &[PathBuf]) -> Vec<Row> {
         }
     });
     progress.finish_and_clear();
-    rows.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+    once(rows.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect())
 }
 
-fn row(inspect: &Inspect, file: &Path) -> Row {
+/// The row of a file; where reading it panics, that is one row and not the end of the table.
+fn guarded(file: &Path, read: impl FnOnce() -> Result<(Session, Vec<PathBuf>)>) -> Row {
     let name = file.display().to_string();
-    match session(inspect, file) {
-        Ok(session) => Row { file: name, session: Some(session), error: None },
-        Err(error) => Row { file: name, session: None, error: Some(output::causes(&error)) },
+    match panic::catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok((session, reads))) => Row { file: name, session: Some(session), error: None, reads },
+        Ok(Err(error)) => Row::failed(name, output::causes(&error)),
+        Err(_) => {
+            let error =
+                format!("{name}: reading it failed inside this program, which is a fault of the program; report the file");
+            Row::failed(name, error)
+        }
     }
 }
 
-fn session(inspect: &Inspect, file: &Path) -> Result<Session> {
+/// The rows without those of files that another session has read as its own, such as those of its sub-agents.
+fn once(rows: Vec<Row>) -> Vec<Row> {
+    let path = |file: &str| std::fs::canonicalize(file).ok();
+    let mut inside: HashSet<PathBuf> = HashSet::new();
+    for row in &rows {
+        let own = path(&row.file);
+        if own.as_ref().is_none_or(|own| !inside.contains(own)) {
+            inside.extend(row.reads.iter().filter(|&read| Some(read) != own.as_ref()).cloned());
+        }
+    }
+    rows.into_iter().filter(|row| path(&row.file).is_none_or(|path| !inside.contains(&path))).collect()
+}
+
+/// The files beside a session's own that its header names, where they are.
+fn reads(file: &Path, listed: &[String]) -> Vec<PathBuf> {
+    let folder = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
+    listed.iter().filter_map(|name| std::fs::canonicalize(folder.join(name)).ok()).collect()
+}
+
+fn session(inspect: &Inspect, file: &Path) -> Result<(Session, Vec<PathBuf>)> {
     let loaded = inspect.input.load(file, &inspect.tokens)?;
     let account = Layouts::new(&loaded.tree)?.account()?;
     let (header, stats) = (loaded.tree.header(), &account.stats);
     let count = |severity| loaded.found.iter().filter(|found| found.severity == severity).count();
-    Ok(Session {
+    let session = Session {
         harness: header.harness.clone(),
         harness_version: header.harness_version.clone(),
         fidelity: header.fidelity,
@@ -92,7 +132,8 @@ fn session(inspect: &Inspect, file: &Path) -> Result<Session> {
         full_supervised: stats.full.supervised,
         warnings: count(Severity::Warning),
         repairs: count(Severity::Repaired),
-    })
+    };
+    Ok((session, reads(file, &header.files)))
 }
 
 /// Prints the rows, names relative to the folder, and to standard error why a session could not be read.
@@ -101,8 +142,8 @@ pub(super) fn print(rows: &[Row], folder: &Path) -> Result<()> {
         ["session", "harness", "fidelity", "calls", "evictions", "sampled", "packed", "segments", "compressed", "warnings"];
     let mut table = output::table(header);
     for row in rows {
-        let name =
-            Path::new(&row.file).strip_prefix(folder).map_or_else(|_| row.file.clone(), |name| name.display().to_string());
+        let inside = Path::new(&row.file).strip_prefix(folder).ok().filter(|name| !name.as_os_str().is_empty());
+        let name = inside.map_or_else(|| row.file.clone(), |name| name.display().to_string());
         let Some(session) = &row.session else {
             table.add_row([name, "not read".into()]);
             continue;
@@ -140,5 +181,16 @@ fn first_line(error: &str) -> String {
     match lines.count() {
         0 => first.to_owned(),
         more => format!("{first} (and {more} more lines)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_whose_reading_panics_is_a_row_that_says_so() {
+        let row = guarded(Path::new("odd.jsonl"), || panic!("a fault of the program"));
+        assert!(row.session.is_none() && row.error.is_some_and(|error| error.starts_with("odd.jsonl: reading it failed")));
     }
 }

@@ -54,8 +54,8 @@ struct Inspection<'a> {
 
 impl Inspect {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let files = self.input.files()?;
-        if let ([file], None) = (files.as_slice(), &self.out)
+        let files = self.input.found()?;
+        if let ([Ok(file)], None) = (files.as_slice(), &self.out)
             && (!self.input.path.is_dir() || file == &self.input.path)
         {
             self.file(file)?;

@@ -14,12 +14,11 @@ use crate::HarnessError;
 /// The first thread is the trajectory itself, every other one a sub-agent's. Token ids, where they are known, are in the metrics.
 ///
 /// # Errors
-/// [`HarnessError::Io`] where `writer` fails.
+/// [`HarnessError::Write`] where `writer` fails.
 pub fn write(tree: &BranchTree, mut writer: impl Write) -> Result<(), HarnessError> {
-    let io = |source| HarnessError::io("trajectory", source);
-    let trajectory = Export::new(tree).trajectory().map_err(|error| io(error.into()))?;
-    serde_json::to_writer(&mut writer, &trajectory).map_err(|error| io(error.into()))?;
-    writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(io)
+    let trajectory = Export::new(tree).trajectory().map_err(|error| HarnessError::Write(error.into()))?;
+    serde_json::to_writer(&mut writer, &trajectory).map_err(|error| HarnessError::Write(error.into()))?;
+    writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(HarnessError::Write)
 }
 
 type Thread = (String, String);

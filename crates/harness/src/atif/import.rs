@@ -1,5 +1,6 @@
 //! From trajectories to a conversion: which files, which threads, ids or messages.
 use pleach_tree::Fidelity;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
 use super::Document;
@@ -19,9 +20,17 @@ pub(super) struct Part {
 }
 
 pub(super) fn convert(input: &Input, documents: Vec<Document>, draft: Draft) -> Result<Conversion, HarnessError> {
-    let mut files = Files { input, draft, parts: Vec::new(), read: vec![input.main().listed] };
+    let mut files = Files {
+        input,
+        draft,
+        parts: Vec::new(),
+        read: FxHashSet::from_iter([input.main().listed]),
+        threads: FxHashSet::default(),
+        asked: FxHashMap::default(),
+    };
     for (index, document) in documents.into_iter().enumerate() {
         let thread = if index == 0 { "main".into() } else { format!("main-{}", index + 1) };
+        files.threads.insert(thread.clone());
         files.document(document, Some(thread))?;
     }
     let Files { mut draft, parts, .. } = files;
@@ -34,6 +43,11 @@ pub(super) fn convert(input: &Input, documents: Vec<Document>, draft: Draft) -> 
     if calls().next().is_some() && calls().all(|step| step.ids().is_some()) {
         draft.header.fidelity = Fidelity::Token;
         return super::tokens::convert(draft, parts);
+    }
+    let with = calls().filter(|step| step.ids().is_some()).count();
+    if let Some(first) = parts.first().filter(|_| with > 0) {
+        let message = format!("only {with} of {} calls have token ids; they are left out, and text is read", calls().count());
+        draft.warn(&first.spot.at, "steps[].metrics", "partial-ids", message);
     }
     let mut script = Script::of(draft);
     let mut steps = Steps::default();
@@ -48,7 +62,10 @@ struct Files<'i> {
     input: &'i Input,
     draft: Draft,
     parts: Vec<Part>,
-    read: Vec<String>,
+    read: FxHashSet<String>,
+    /// Names of threads, and how many were asked for by each name.
+    threads: FxHashSet<String>,
+    asked: FxHashMap<String, usize>,
 }
 
 impl Files<'_> {
@@ -105,10 +122,15 @@ impl Files<'_> {
     }
 
     /// A name that no thread has yet.
-    fn thread(&self, name: &str) -> String {
-        let taken = |name: &str| self.parts.iter().any(|part| part.thread.as_deref() == Some(name));
-        let mut names = std::iter::once(name.to_owned()).chain((2..).map(|count| format!("{name}-{count}")));
-        names.find(|name| !taken(name)).unwrap_or_default()
+    fn thread(&mut self, name: &str) -> String {
+        let asked = self.asked.entry(name.to_owned()).or_default();
+        loop {
+            *asked += 1;
+            let name = if *asked == 1 { name.to_owned() } else { format!("{name}-{asked}") };
+            if self.threads.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 
     /// The trajectories of a file beside the main one, once.
@@ -119,7 +141,7 @@ impl Files<'_> {
             return Ok(None);
         }
         let Some(member) = self.input.beside(parent)?.into_iter().find(|member| member.listed == path) else { return Ok(None) };
-        self.read.push(path);
+        self.read.insert(path);
         super::read(&member, &mut self.draft).map(Some)
     }
 }

@@ -74,6 +74,8 @@ pub(super) enum Boundary {
     Replace,
     Truncate,
     Append,
+    /// Something was taken out, and what is not said.
+    Unsaid,
 }
 
 impl Trajectory {
@@ -102,6 +104,7 @@ impl Step {
             _ => match kind {
                 Some("compaction") => Some(Boundary::Replace),
                 Some("injection") => Some(Boundary::Append),
+                Some("pruning") => Some(Boundary::Unsaid),
                 _ => None,
             },
         }

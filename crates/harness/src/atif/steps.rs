@@ -105,6 +105,12 @@ impl Steps {
                 let segments = injected(&step, spot, key);
                 self.put(script, segments, spot, false);
             }
+            Some(Boundary::Unsaid) => {
+                let message = "the step takes something out of the context and does not say what; the context stays as it is";
+                script.draft.warn(&spot.at, &format!("{key}.extra.context_management"), "pruning-unsaid", message);
+                let results = if step.source == "agent" { observed(&step, spot, key) } else { Vec::new() };
+                self.put(script, results, spot, false);
+            }
             Some(boundary) => self.rewrite(script, &step, boundary, call, spot, key),
         }
     }

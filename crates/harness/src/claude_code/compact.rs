@@ -43,7 +43,7 @@ impl Replay<'_> {
             let there: FxHashSet<SegmentId> = list.iter().copied().collect();
             self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
             let replace = Replace { context: held.id, from: held.id, segments: after, by: Some(by), extra: Extra::new() };
-            state.held = Some(self.records.replace(replace));
+            state.held = Some(self.records.replace(held, replace));
             return;
         }
         let place = if compaction.summary_last { Place::AfterKept } else { Place::Head };
@@ -57,7 +57,7 @@ impl Replay<'_> {
             evidence: Some(Evidence::Recorded),
             extra: Extra::new(),
         };
-        state.held = Some(self.records.evict(evict, &after));
+        state.held = Some(self.records.evict(held, evict, &after));
     }
 
     /// Plays the summariser's conversation and says who wrote the summary.

@@ -1,4 +1,5 @@
 //! Lines that another session has as well: the sessions that a resumed one repeats, the one that it was forked from, a copy of its file.
+use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use pleach_tree::{JsonLines, Location, ReadOptions, Report};
@@ -82,10 +83,21 @@ impl Copies {
 }
 
 /// The uuid of the first line that has one, where it is one that no two lines share by chance.
+///
+/// Every session of a folder is held against every other one, so no more of a file is read than that line.
 fn first_uuid(member: &Member) -> Result<Option<String>, HarnessError> {
-    let start = member.start(1 << 16)?;
-    let uuid = |line: &[u8]| serde_json::from_slice::<Uuid>(line).ok()?.uuid;
-    Ok(start.split(|&byte| byte == b'\n').find_map(uuid).filter(|uuid| is_unique(uuid)))
+    /// Where a file that has none so far is given up.
+    const LIMIT: u64 = 4 << 20;
+    let mut reader = member.open_for(1 << 12)?.take(LIMIT);
+    let mut line = Vec::new();
+    let io = |source| HarnessError::io(&member.name, source);
+    while reader.read_until(b'\n', &mut line).map_err(io)? > 0 {
+        if let Some(uuid) = serde_json::from_slice::<Uuid>(&line).ok().and_then(|line| line.uuid) {
+            return Ok(Some(uuid).filter(|uuid| is_unique(uuid)));
+        }
+        line.clear();
+    }
+    Ok(None)
 }
 
 fn is_unique(uuid: &str) -> bool {

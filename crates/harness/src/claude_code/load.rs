@@ -10,10 +10,27 @@ use super::copies::Copies;
 use super::entry::{Entry, Flaw};
 use super::line::Line;
 
+/// Subtypes of system lines that are known.
+const SYSTEM: [&str; 14] = [
+    "compact_boundary",
+    "microcompact_boundary",
+    "local_command",
+    "turn_duration",
+    "stop_hook_summary",
+    "api_error",
+    "api_metrics",
+    "informational",
+    "away_summary",
+    "memory_saved",
+    "agents_killed",
+    "bridge_status",
+    "permission_retry",
+    "scheduled_task_fire",
+];
+
 /// Types of lines that are known and stand in no context.
-const SILENT: [&str; 14] = [
+const SILENT: [&str; 13] = [
     "progress",
-    "system",
     "summary",
     "file-history-snapshot",
     "queue-operation",
@@ -86,7 +103,12 @@ impl Session {
                 match line.kind.as_deref() {
                     Some("user" | "assistant" | "attachment") => {}
                     Some(kind) if SILENT.contains(&kind) => {}
-                    kind => unknown.entry(kind.unwrap_or_default().to_owned()).or_insert((at.line, 0)).1 += 1,
+                    Some("system") if line.subtype.as_deref().is_none_or(|subtype| SYSTEM.contains(&subtype)) => {}
+                    kind => {
+                        let subtype = line.subtype.as_deref().filter(|_| kind == Some("system"));
+                        let name = [kind, subtype].into_iter().flatten().collect::<Vec<_>>().join("/");
+                        unknown.entry(name).or_insert((at.line, 0)).1 += 1;
+                    }
                 }
                 self.take(line, &at);
             }

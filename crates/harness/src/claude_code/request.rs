@@ -208,7 +208,7 @@ impl Replay<'_> {
             let message = format!("large results ({pointed}) left pointers to files, whose exact text is not recorded");
             self.session.warn(entry, "microcompactMetadata", "pointer-text", message);
         }
-        let mut evict = self.clearing(state, trigger);
+        let mut evict = self.clearing(trigger);
         evict.evicted = holes.iter().map(|&(hole, _)| Evicted::whole(hole)).collect();
         evict.replacement = Some(Replacement::new(ReplacementKind::Placeholder, put.clone(), Place::InPlace));
         let swap = |id: SegmentId| holes.iter().position(|&(hole, _)| hole == id).map_or(id, |at| put[at]);
@@ -231,15 +231,15 @@ impl Replay<'_> {
         }
         let (gone, kept): (Vec<SegmentId>, Vec<SegmentId>) =
             self.records.list(state.held).into_iter().partition(|segment| gone.contains(segment));
-        let mut evict = self.clearing(state, trigger);
+        let mut evict = self.clearing(trigger);
         evict.evicted = gone.into_iter().map(Evicted::whole).collect();
         self.evicted(state, evict, &kept);
     }
 
-    fn clearing(&self, state: &State, trigger: Option<pleach_tree::Trigger>) -> Evict {
+    fn clearing(&self, trigger: Option<pleach_tree::Trigger>) -> Evict {
         Evict {
             context: ContextId(0),
-            from: state.held.map_or(ContextId(0), |held| held.id),
+            from: ContextId(0),
             evicted: Vec::new(),
             replacement: None,
             by: Some(By::rule("microcompact")),
@@ -250,8 +250,8 @@ impl Replay<'_> {
     }
 
     fn evicted(&mut self, state: &mut State, evict: Evict, list: &[SegmentId]) {
-        if !evict.evicted.is_empty() {
-            state.held = Some(self.records.evict(evict, list));
+        if let Some(held) = state.held.filter(|_| !evict.evicted.is_empty()) {
+            state.held = Some(self.records.evict(held, evict, list));
         }
     }
 }

@@ -39,7 +39,8 @@ fn is_line(shape: &Shape) -> bool {
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut session = Session::new(options.lenient);
     session.copies = Copies::find(input, options)?;
-    let subagents = input.beside(&format!("{}/subagents", input.stem()))?;
+    let stem = input.stem();
+    let subagents = if stem.is_empty() { Vec::new() } else { input.beside(&format!("{stem}/subagents"))? };
     let subagents = subagents.into_iter().filter(|member| is_session(member.file_name()));
     for member in std::iter::once(input.main()).chain(subagents) {
         let read = session.read(member.open()?, member.name.clone(), member.listed.clone(), options);

@@ -8,6 +8,7 @@ use super::item::{self, Piece};
 use super::line::{Compacted, Item as Line};
 use super::session::Rollout;
 use crate::script::{self, Author, Back, Change, Item, List, Script, Spot, Step};
+use crate::wording;
 
 /// The call that wrote a summary: its node, the segment of its text, and the text.
 struct Summariser {
@@ -99,7 +100,7 @@ impl Rollout {
         let node = self.at.filter(|&at| at + 1 == script.nodes.len())?;
         let Step::Call(call) = &mut script.nodes[node].step else { return None };
         let part = call.output.iter().rposition(|said| said.part == Some(Part::Content))?;
-        let text = call.output[part].text.clone().filter(|text| !text.trim().is_empty() && summary.ends_with(text.as_str()))?;
+        let text = call.output[part].text.clone().filter(|text| is_of(text, summary))?;
         if call.output.iter().any(|said| !said.calls.is_empty()) {
             return None;
         }
@@ -149,6 +150,11 @@ impl Rollout {
         }
         told
     }
+}
+
+/// Whether a summary is what a call said, behind words of the harness or alone; a short text ends others by chance.
+fn is_of(said: &str, summary: &str) -> bool {
+    said == summary && !said.trim().is_empty() || said.len() >= wording::SHORTEST_QUOTE && summary.ends_with(said)
 }
 
 /// The text of a list's last message by a user, which is the summary.

@@ -3,6 +3,7 @@ use pleach_tree::{JsonLines, ReadOptions, Report};
 
 use super::item::{self, Piece};
 use super::line::{Line, Meta, Payload};
+use crate::input::Member;
 use crate::script::{self, Script, Spot};
 use crate::{HarnessError, Input};
 
@@ -34,10 +35,8 @@ impl Copied {
             Some(own) => meta.id.clone().filter(|id| id != own),
         };
         self.own = self.own.take().or_else(|| meta.id.clone());
-        let Some(parent) = parent else { return Ok(()) };
-        let main = input.main();
-        let beside = input.beside("")?;
-        let file = beside.iter().find(|member| member.file_name().contains(&parent) && member.listed != main.listed);
+        let Some(parent) = parent.filter(|parent| !parent.is_empty()) else { return Ok(()) };
+        let file = find(input, &parent)?;
         self.parent = Some((parent, spot.clone()));
         if let Some(member) = file {
             // What is wrong with that file is told where it is converted itself.
@@ -85,6 +84,35 @@ impl Copied {
         };
         script.draft.warn(&spot.at, "payload", "copied-history", message);
     }
+}
+
+/// The file of a rollout, in the folder of the one that is read or in that of another day, `../../../YYYY/MM/DD`.
+fn find(input: &Input, id: &str) -> Result<Option<Member>, HarnessError> {
+    let (main, end) = (input.main(), format!("-{id}"));
+    let is_it = |member: &Member| {
+        let name = member.file_name();
+        let stem = name.split_once(".jsonl").map_or(name, |(stem, _)| stem);
+        stem.ends_with(&end) && member.name != main.name
+    };
+    if let Some(found) = input.beside("")?.into_iter().find(|member| is_it(member) && member.listed != main.listed) {
+        return Ok(Some(found));
+    }
+    let mut folders = vec!["../../..".to_owned()];
+    for digits in [4, 2, 2] {
+        let mut inside = Vec::new();
+        for folder in folders {
+            let names = input.folders(&folder)?;
+            let dated = names.iter().filter(|name| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()));
+            inside.extend(dated.map(|name| format!("{folder}/{name}")));
+        }
+        folders = inside;
+    }
+    for folder in folders {
+        if let Some(found) = input.beside(&folder)?.into_iter().find(is_it) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 fn number(piece: &Piece) -> Option<u64> {

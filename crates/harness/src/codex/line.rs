@@ -87,20 +87,33 @@ pub(super) enum Output {
 pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: String,
-    pub(super) num_turns: Option<usize>,
-    pub(super) info: Option<TokenInfo>,
+    num_turns: Option<Box<RawValue>>,
+    info: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct TokenInfo {
-    pub(super) total_token_usage: Usage,
+struct TokenInfo {
+    total_token_usage: Option<Usage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
-    pub(super) total_tokens: Option<i64>,
+struct Usage {
+    total_tokens: Option<i64>,
+}
+
+/// Other events may have other things under the same keys, so each is read where its event is known.
+impl Event {
+    /// How many turns are taken back, where that is a number.
+    pub(super) fn turns(&self) -> Option<usize> {
+        serde_json::from_str(self.num_turns.as_ref()?.get()).ok()
+    }
+
+    /// Tokens used so far, where that is a number.
+    pub(super) fn total_tokens(&self) -> Option<i64> {
+        serde_json::from_str::<TokenInfo>(self.info.as_ref()?.get()).ok()?.total_token_usage?.total_tokens
+    }
 }
 
 /// A compaction.

@@ -56,8 +56,8 @@ pub(super) struct Rollout {
     tokens: i64,
     /// The ordinal of the last line; they only grow.
     ordinal: Option<u64>,
-    /// Calls of tools, and whether they have an output.
-    calls: FxHashMap<String, bool>,
+    /// Calls of tools, each with a number for what its output says.
+    calls: FxHashMap<String, Option<u64>>,
     unanswered: Vec<String>,
     copied: Copied,
 }
@@ -133,7 +133,7 @@ impl Rollout {
     fn event(&mut self, script: &mut Script, event: &Event, spot: &Spot) {
         match event.kind.as_str() {
             "token_count" => {
-                let total = event.info.as_ref().and_then(|info| info.total_token_usage.total_tokens).unwrap_or(self.tokens);
+                let total = event.total_tokens().unwrap_or(self.tokens);
                 if total != self.tokens {
                     self.close(script);
                     self.tokens = total;
@@ -142,7 +142,13 @@ impl Rollout {
             "task_started" | "turn_started" | "task_complete" | "turn_complete" | "turn_aborted" => self.close(script),
             "thread_rolled_back" => {
                 self.close(script);
-                self.roll_back(script, event.num_turns.unwrap_or_default(), spot);
+                match event.turns() {
+                    Some(turns) => self.roll_back(script, turns, spot),
+                    None => {
+                        let message = "the rollback does not say of how many turns; none is taken back";
+                        script.draft.fault(&spot.at, "payload.num_turns", "rollback-unsaid", message);
+                    }
+                }
             }
             _ => {}
         }
@@ -185,16 +191,21 @@ impl Rollout {
 
     fn output(&mut self, script: &mut Script, segment: Segment, spot: &Spot) {
         let call = segment.result_of.clone().unwrap_or_default();
+        let said = script::content_number(std::slice::from_ref(&segment));
         match self.calls.get_mut(&call) {
-            Some(answered @ false) => {
-                *answered = true;
+            Some(answered @ None) => {
+                *answered = Some(said);
                 self.unanswered.retain(|open| *open != call);
                 self.put(script, vec![segment], false, spot);
                 if let Some(entry) = self.history.entries.last_mut() {
                     entry.context = false;
                 }
             }
-            Some(true) => {
+            Some(Some(first)) if *first == said => {
+                let message = format!("call {call} has the same output twice; the first is kept");
+                script.draft.warn(&spot.at, "payload.call_id", "repeated-line", message);
+            }
+            Some(Some(_)) => {
                 let message = format!("call {call} has a second output; the first is kept");
                 script.draft.fault(&spot.at, "payload.call_id", "duplicate-result", message);
             }
@@ -214,18 +225,27 @@ impl Rollout {
         let mut answers = Vec::new();
         for call in open {
             answers.push(spot.segment(format!("{call}#missing"), item::aborted(&call)));
-            self.calls.insert(call, true);
+            self.calls.insert(call, Some(0));
         }
         self.put(script, answers, false, &spot);
+        // They belong to their calls, and a rollback of the turn behind them leaves them there.
+        if let Some(entry) = self.history.entries.last_mut() {
+            entry.context = false;
+        }
     }
 
     /// Ends the call that may say more.
     pub(super) fn close(&mut self, script: &mut Script) {
         let Some(Open { output, spot, copied }) = self.open.take() else { return };
+        let known = output.iter().flat_map(|said| &said.calls).find(|call| self.calls.contains_key(*call));
+        if let Some(call) = known {
+            let message = format!("call {call} stands above already; the call that makes it again is left out");
+            script.draft.warn(&spot.at, "payload.call_id", "repeated-call", message);
+            return;
+        }
         for call in output.iter().flat_map(|said| &said.calls) {
-            if self.calls.insert(call.clone(), false).is_none() {
-                self.unanswered.push(call.clone());
-            }
+            self.calls.insert(call.clone(), None);
+            self.unanswered.push(call.clone());
         }
         let bytes = output.iter().map(Segment::extent).sum();
         let step = match copied {

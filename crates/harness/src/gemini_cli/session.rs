@@ -27,7 +27,10 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let session = read(&mut script, &input.main())?;
     let id = session.id.clone();
     session.write(&mut script, 0);
-    let agents = id.map_or_else(|| Ok(Vec::new()), |id| input.beside(&id))?;
+    // It names a folder, so one that would lead elsewhere names none.
+    let is_name =
+        |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let agents = id.filter(is_name).map_or_else(|| Ok(Vec::new()), |id| input.beside(&id))?;
     for member in agents.iter().filter(|member| member.file_name().contains(".jsonl")) {
         let agent = read(&mut script, member)?;
         let name = member.file_name().split('.').next().unwrap_or_default().to_owned();
@@ -75,6 +78,9 @@ enum Did {
 impl Session {
     fn take(&mut self, script: &mut Script, mut line: Line, spot: &Spot) {
         if let Some(id) = line.rewind_to.take() {
+            // What is taken back is not there to be written again; a rewind to nowhere takes back all.
+            let from = self.places.get(&id).copied().unwrap_or(0);
+            self.places.retain(|_, place| *place < from);
             self.steps.push((Did::Rewind(id), spot.clone()));
         } else if let Some(set) = line.set.take() {
             if let Some(messages) = set.messages {

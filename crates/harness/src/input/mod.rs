@@ -136,6 +136,26 @@ impl Input {
         Ok(files.into_iter().map(member).collect())
     }
 
+    /// The names of the folders right inside a folder, which is given as in [`Input::beside`], in their order.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where a folder is there and cannot be listed.
+    pub(crate) fn folders(&self, folder: &str) -> Result<Vec<String>, HarnessError> {
+        let root = match &self.place {
+            Place::File(path) => path.with_file_name(""),
+            Place::Folder(path) => path.clone(),
+            Place::Memory(files) => {
+                let inside = |name: &str| Some(name.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?.0.to_owned());
+                let mut names: Vec<String> = files.iter().skip(1).filter_map(|(name, _)| inside(name)).collect();
+                names.sort();
+                names.dedup();
+                return Ok(names);
+            }
+        };
+        let (_, folders) = list(&root.join(folder))?;
+        Ok(folders.iter().map(|path| file_name(path)).collect())
+    }
+
     /// All files of a folder and of the folders in it, in the order of their names; the files in memory; else the file.
     ///
     /// # Errors
@@ -165,13 +185,21 @@ impl Member {
     /// # Errors
     /// [`HarnessError::Io`] where it cannot be opened.
     pub(crate) fn open(&self) -> Result<Box<dyn BufRead + Send>, HarnessError> {
+        self.open_for(1 << 18)
+    }
+
+    /// Its text, of which some bytes are read at a time: few where only its start is looked at.
+    ///
+    /// # Errors
+    /// As [`Member::open`].
+    pub(crate) fn open_for(&self, bytes: usize) -> Result<Box<dyn BufRead + Send>, HarnessError> {
         let io = |source| HarnessError::io(&self.name, source);
         match &self.at {
             At::Path(path) => {
                 let file = File::open(path).map_err(io)?;
-                decompress::decompressed(BufReader::with_capacity(1 << 18, file)).map_err(io)
+                decompress::decompressed(BufReader::with_capacity(bytes, file), bytes).map_err(io)
             }
-            At::Memory(bytes) => decompress::decompressed(Cursor::new(Arc::clone(bytes))).map_err(io),
+            At::Memory(memory) => decompress::decompressed(Cursor::new(Arc::clone(memory)), bytes).map_err(io),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The files of a session: an export, or the records of a storage folder.
 use pleach_tree::ReadOptions;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::record::{Export, Info, Part, Session, WithParts};
 use super::session;
@@ -24,11 +25,20 @@ fn is_record(shape: &Shape) -> bool {
     shape.has_all(&["id", "projectID", "time"]) && !shape.has("sessionID")
 }
 
+/// Whether a folder is one session: one that has no parent, with those of its sub-agents, or one alone.
 fn is_storage(input: &Input) -> Result<bool, HarnessError> {
     let sessions = session_files(&input.members()?);
-    match sessions.first() {
-        Some(member) => detect::is_of(member, is_record),
-        None => Ok(false),
+    let mut roots = 0;
+    for member in &sessions {
+        let shape = detect::first_shape(member)?.filter(is_record);
+        roots += usize::from(shape.is_some_and(|shape| !shape.has("parentID")));
+        if roots > 1 {
+            return Ok(false);
+        }
+    }
+    match sessions.as_slice() {
+        [only] if roots == 0 => detect::is_of(only, is_record),
+        _ => Ok(roots == 1),
     }
 }
 
@@ -48,9 +58,9 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut script = Script::new("opencode", options);
     if input.is_folder() {
         let members = input.members()?;
-        let mut sessions = Vec::new();
+        let (mut sessions, index) = (Vec::new(), Index::of(&members));
         for member in session_files(&members) {
-            sessions.extend(read_session(&mut script, &member, &members)?);
+            sessions.extend(read_session(&mut script, &member, &index)?);
         }
         sessions.sort_by(|a, b| a.session.id.cmp(&b.session.id));
         let (mut roots, children): (Vec<Loaded>, Vec<Loaded>) =
@@ -66,14 +76,12 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let main = input.main();
     let exported = detect::is_of(&main, is_export)?;
     if !exported {
-        let name = |folder: &str| format!("../../{folder}");
-        let id = main.file_name().trim_end_matches(".json").to_owned();
-        let mut members = input.beside(&name(&format!("message/{id}")))?;
-        for member in members.clone() {
-            members.extend(input.beside(&name(&format!("part/{}", member.file_name().trim_end_matches(".json"))))?);
+        let Some(loaded) = read_record(&mut script, input, &main)? else { return script.play() };
+        let mut children = Vec::new();
+        for member in sub_agents(input, &main)? {
+            children.extend(read_record(&mut script, input, &member)?);
         }
-        let Some(loaded) = read_session(&mut script, &main, &members)? else { return script.play() };
-        return play(script, loaded, Vec::new());
+        return play(script, loaded, children);
     }
     let file = script.draft.file(&main);
     let (documents, at) = main.document::<Export>(options, &mut script.draft.report)?;
@@ -101,23 +109,70 @@ fn record<T: serde::de::DeserializeOwned>(script: &mut Script, member: &Member) 
     Ok(records.into_iter().next().map(|record| (record, Spot { file, at })))
 }
 
+/// The records of sessions beside one whose parent it is, or the parent of whose parent, in the order of their names.
+fn sub_agents(input: &Input, main: &Member) -> Result<Vec<Member>, HarnessError> {
+    let text = |shape: &Shape, key: &str| shape.text(key).map(str::to_owned);
+    let Some(own) = detect::first_shape(main)?.and_then(|shape| text(&shape, "id")) else { return Ok(Vec::new()) };
+    let mut open = Vec::new();
+    for member in input.beside("")?.into_iter().filter(|member| member.listed != main.listed) {
+        let shape = detect::first_shape(&member)?.filter(is_record);
+        open.extend(shape.and_then(|shape| Some((member, text(&shape, "id")?, text(&shape, "parentID")?))));
+    }
+    let (mut ids, mut found) = (FxHashSet::from_iter([own]), Vec::new());
+    loop {
+        let (children, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, _, parent)| ids.contains(parent));
+        if children.is_empty() {
+            break;
+        }
+        open = others;
+        for (member, id, _) in children {
+            ids.insert(id);
+            found.push(member);
+        }
+    }
+    found.sort_by(|a, b| a.listed.cmp(&b.listed));
+    Ok(found)
+}
+
+/// A session of a storage folder, given by its record, with its messages in the folders beside that of the record.
+fn read_record(script: &mut Script, input: &Input, record: &Member) -> Result<Option<Loaded>, HarnessError> {
+    let stem = |member: &Member| member.file_name().trim_end_matches(".json").to_owned();
+    let mut members = input.beside(&format!("../../message/{}", stem(record)))?;
+    for member in members.clone() {
+        members.extend(input.beside(&format!("../../part/{}", stem(&member)))?);
+    }
+    read_session(script, record, &Index::of(&members))
+}
+
+/// The files of a storage folder by the two folders that each lies in, which are its kind and the id of what it is part of.
+struct Index<'m>(FxHashMap<String, Vec<&'m Member>>);
+
+impl<'m> Index<'m> {
+    fn of(members: &'m [Member]) -> Self {
+        let mut index: FxHashMap<String, Vec<&Member>> = FxHashMap::default();
+        for member in members {
+            let mut names = member.listed.rsplit('/').skip(1);
+            if let (Some(id), Some(kind)) = (names.next(), names.next()) {
+                index.entry(format!("{kind}/{id}")).or_default().push(member);
+            }
+        }
+        index.values_mut().for_each(|files| files.sort_by(|a, b| a.file_name().cmp(b.file_name())));
+        Self(index)
+    }
+
+    fn inside(&self, kind: &str, id: &str) -> &[&'m Member] {
+        self.0.get(&format!("{kind}/{id}")).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// A session and its messages out of the files of a storage folder, in the order of their ids.
-fn read_session(script: &mut Script, member: &Member, members: &[Member]) -> Result<Option<Loaded>, HarnessError> {
+fn read_session(script: &mut Script, member: &Member, index: &Index) -> Result<Option<Loaded>, HarnessError> {
     let Some((session, spot)) = record::<Session>(script, member)? else { return Ok(None) };
-    let inside = |folder: &str, id: &str| -> Vec<&Member> {
-        let at = |listed: &str| {
-            let mut names = listed.split('/').rev().skip(1);
-            names.next() == Some(id) && names.next() == Some(folder)
-        };
-        let mut found: Vec<&Member> = members.iter().filter(|member| at(&member.listed)).collect();
-        found.sort_by(|a, b| a.file_name().cmp(b.file_name()));
-        found
-    };
     let mut messages = Vec::new();
-    for member in inside("message", &session.id) {
+    for member in index.inside("message", &session.id) {
         let Some((info, spot)) = record::<Info>(script, member)? else { continue };
         let mut parts = Vec::new();
-        for member in inside("part", &info.id) {
+        for member in index.inside("part", &info.id) {
             parts.extend(record::<Part>(script, member)?.map(|(part, _)| part));
         }
         messages.push((WithParts { info, parts }, spot));

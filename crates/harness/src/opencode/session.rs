@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use pleach_tree::{By, ByKind, ForkReason, Origin, ReplacementKind, Role, Segment, Trigger};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::load::Loaded;
@@ -61,13 +61,15 @@ pub(super) fn write(script: &mut Script, loaded: Loaded, conversation: usize) {
         compactions: 0,
     };
     writer.system(&loaded);
-    let mut seen = FxHashSet::default();
+    let mut seen: FxHashMap<String, u64> = FxHashMap::default();
     for (message, spot) in loaded.messages {
-        if !seen.insert(message.info.id.clone()) {
-            let text = format!("the message {} stands above already; the first is kept", message.info.id);
-            writer.script.draft.fault(&spot.at, "info.id", "duplicate-id", text);
+        let content = script::content_of(&message);
+        if let Some(&first) = seen.get(&message.info.id) {
+            let what = format!("message {}", message.info.id);
+            writer.script.draft.repeated(&spot.at, "info.id", &what, first == content);
             continue;
         }
+        seen.insert(message.info.id.clone(), content);
         writer.message(message, &spot);
     }
     if writer.copied > 0 {

@@ -21,11 +21,13 @@ pub(super) struct Log {
     view: Vec<Shown>,
     /// The events that the last context holds.
     live: Vec<Shown>,
-    /// Calls that are not answered, and answers without a call.
+    /// Calls that are not answered, and answers without a call, since the context was last held against the view.
     halves: FxHashSet<String>,
+    /// Calls with an event that the view holds and the context does not, until their other half comes.
+    torn: FxHashSet<String>,
     answered: FxHashSet<String>,
-    /// Whether a list was ever rewritten, so that the context is not what was appended.
-    rewritten: bool,
+    /// Whether the context may differ from the view in more than those.
+    differs: bool,
     request: Option<Option<String>>,
 }
 
@@ -113,7 +115,9 @@ impl Log {
         let parts = Some((start, open.output.len()));
         let kind = match call {
             Some(call) => {
-                *self.batches.entry(response.clone()).or_default() += 1;
+                let count = self.batches.entry(response.clone()).or_default();
+                *count += 1;
+                self.differs |= !joins && *count > 1 || self.torn.remove(&call);
                 self.halves.insert(call.clone());
                 Kind::Action { response, call }
             }
@@ -141,7 +145,9 @@ impl Log {
                 return;
             }
             Some(call) => {
-                if !self.halves.remove(&call) {
+                if self.torn.remove(&call) {
+                    self.differs = true;
+                } else if !self.halves.remove(&call) {
                     self.halves.insert(call.clone());
                 }
                 Kind::Answer { call }
@@ -202,8 +208,24 @@ impl Log {
         script.push(self.at, 0, spot, Step::List(List { items, change }));
         self.warn_torn(script, &target, spot);
         self.at = Some(node);
+        self.hold(target);
+    }
+
+    /// Takes note of what the context holds now, which is the view without halves.
+    fn hold(&mut self, target: Vec<Shown>) {
+        let call = |event: &Shown| match &event.kind {
+            Kind::Action { call, .. } | Kind::Answer { call } => Some(call.clone()),
+            Kind::Other => None,
+        };
+        let mut kept = target.iter().peekable();
+        for event in &self.view {
+            if kept.next_if(|kept| kept.id == event.id).is_none() {
+                self.torn.extend(call(event));
+            }
+        }
+        self.halves.clear();
+        self.differs = false;
         self.live = target;
-        self.rewritten = true;
     }
 
     fn warn_torn(&self, script: &mut Script, target: &[Shown], spot: &Spot) {
@@ -217,19 +239,53 @@ impl Log {
 
     /// Makes the context what the request before a call shows.
     fn reach(&mut self, script: &mut Script, spot: &Spot) {
-        if self.halves.is_empty() && !self.rewritten {
+        if self.halves.is_empty() && !self.differs {
             return;
         }
         let target = view::whole(&self.view, &self.batches);
-        let ids = |events: &[Shown]| events.iter().map(|shown| shown.id.clone()).collect::<Vec<_>>();
-        if ids(&target) == ids(&self.live) {
+        if target.iter().map(|shown| &shown.id).eq(self.live.iter().map(|shown| &shown.id)) {
+            self.hold(target);
             return;
         }
         let items = target.iter().flat_map(Shown::items).collect();
         let change = Change { evidence: Evidence::Inferred, ..Change::new(ReplacementKind::None) };
         let change = change.by(Author::Known(By::rule("view-properties")));
         self.at = Some(script.push(self.at, 0, spot, Step::List(List { items, change })));
-        self.live = target;
-        self.rewritten = true;
+        self.hold(target);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pleach_tree::{Location, ReadOptions};
+
+    use super::*;
+
+    fn read(log: &mut Log, script: &mut Script, events: &[&str]) {
+        let spot = Spot { file: 0, at: Location::line(&"events.jsonl".into(), 1) };
+        for event in events {
+            log.take(script, serde_json::from_str(event).unwrap_or_default(), &spot);
+        }
+    }
+
+    fn says(id: u32) -> String {
+        format!(
+            r#"{{"id":"e{id}","kind":"MessageEvent","source":"agent","llm_response_id":"r{id}","llm_message":{{"role":"assistant","content":"x"}}}}"#
+        )
+    }
+
+    #[test]
+    fn behind_a_condensation_and_an_action_without_an_answer_the_view_is_compared_once() {
+        let (mut log, mut script) = (Log::default(), Script::new("openhands", ReadOptions::STRICT));
+        let acts = r#"{"id":"a","kind":"ActionEvent","source":"agent","llm_response_id":"r","tool_call_id":"c","tool_call":{"id":"c","name":"f"}}"#;
+        let condenses = r#"{"id":"k","kind":"Condensation","forgotten_event_ids":["u"],"summary":"s","summary_offset":0}"#;
+        let user = r#"{"id":"u","kind":"MessageEvent","source":"user","llm_message":{"role":"user","content":"hi"}}"#;
+        read(&mut log, &mut script, &[user, acts, &says(1), condenses, &says(2), &says(3)]);
+        assert_eq!((log.halves.len(), log.torn.len(), log.differs), (0, 1, false));
+        let answers = r#"{"id":"o","kind":"ObservationEvent","tool_call_id":"c","observation":{"content":"out"}}"#;
+        read(&mut log, &mut script, &[answers]);
+        assert!(log.differs, "the action is back with its answer");
+        read(&mut log, &mut script, &[&says(4)]);
+        assert_eq!((log.halves.len(), log.torn.len(), log.differs), (0, 0, false));
     }
 }

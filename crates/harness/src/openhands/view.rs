@@ -41,7 +41,7 @@ pub(super) type Batches = FxHashMap<String, usize>;
 
 /// What a request shows of the events: no half of a pair, and no part of a response of which another part is gone.
 pub(super) fn whole(events: &[Shown], batches: &Batches) -> Vec<Shown> {
-    let mut left: Vec<Shown> = events.to_vec();
+    let mut left: Vec<&Shown> = events.iter().collect();
     loop {
         let (mut actions, mut answers) = (FxHashSet::default(), FxHashSet::default());
         let mut here: FxHashMap<&str, usize> = FxHashMap::default();
@@ -64,11 +64,10 @@ pub(super) fn whole(events: &[Shown], batches: &Batches) -> Vec<Shown> {
             Kind::Answer { call } => actions.contains(call.as_str()),
             Kind::Other => true,
         };
-        let kept: Vec<bool> = left.iter().map(stays).collect();
-        if kept.iter().all(|&stays| stays) {
-            return left;
+        let kept: Vec<&Shown> = left.iter().copied().filter(|event| stays(event)).collect();
+        if kept.len() == left.len() {
+            return kept.into_iter().cloned().collect();
         }
-        let mut at = kept.iter();
-        left.retain(|_| at.next().copied().unwrap_or_default());
+        left = kept;
     }
 }

@@ -78,6 +78,8 @@ struct Placed {
     node: Option<usize>,
     /// Whether the node is the entry's own, and not that of an entry before it.
     own: bool,
+    /// A number for what it says.
+    content: u64,
 }
 
 /// Entries that are those of another session.
@@ -113,13 +115,14 @@ impl Session {
             }
         };
         self.order.push(id.clone());
-        if self.entries.contains_key(&id) {
-            script.draft.fault(&spot.at, "id", "duplicate-id", format!("entry {id} stands above already; the first is kept"));
+        let content = script::content_of(&entry);
+        if let Some(first) = self.entries.get(&id) {
+            script.draft.repeated(&spot.at, "id", &format!("entry {id}"), first.content == content);
             return;
         }
         let parent = if linear { self.last } else { self.parent(script, &entry, spot) };
         let node = self.entry(script, entry, &id, parent, spot);
-        self.entries.insert(id, Placed { node, own: node != parent });
+        self.entries.insert(id, Placed { node, own: node != parent, content });
         self.last = node;
     }
 
@@ -222,15 +225,17 @@ impl Session {
     fn call(&mut self, script: &mut Script, message: Message, id: &str, parent: Option<usize>, spot: &Spot) -> usize {
         let parent = self.close(script, parent);
         let output: Vec<Segment> = said(message.content).into_iter().map(|said| spot.segment(id, said)).collect();
-        if self.copied.beside && self.copied.ids.contains(id) {
-            self.copied.calls += 1;
-            return script.push(parent, 0, spot, Step::Put(output));
-        }
-        self.copied.calls += u64::from(self.copied.from.is_some() && !self.copied.beside);
         let dropped = matches!(message.stop_reason.as_deref(), Some("error" | "aborted"));
         let calls: Vec<String> = output.iter().flat_map(|said| said.calls.iter().cloned()).collect();
+        let copied = self.copied.beside && self.copied.ids.contains(id);
+        self.copied.calls += u64::from(copied || self.copied.from.is_some() && !self.copied.beside);
         let model = message.model.map(Arc::from);
-        let node = script.push(parent, 0, spot, Step::Call(Call { output, model, dropped, ..Call::default() }));
+        let step = match (copied, dropped) {
+            (true, true) => Step::Put(Vec::new()),
+            (true, false) => Step::Put(output),
+            (false, _) => Step::Call(Call { output, model, dropped, ..Call::default() }),
+        };
+        let node = script.push(parent, 0, spot, step);
         if !dropped && !calls.is_empty() {
             self.open.insert(node, calls);
         }
@@ -260,8 +265,9 @@ impl Session {
         }
         let kept = path.get(start.unwrap_or(path.len())..).unwrap_or_default();
         let mut items = vec![Item::New(summary(COMPACTION, entry.summary.as_deref().unwrap_or_default(), id, spot))];
-        items
-            .extend(kept.iter().filter(|&&node| !matches!(script.nodes[node].step, Step::List(_))).map(|&node| Item::Of(node)));
+        let shown =
+            |node: &&usize| !matches!(&script.nodes[**node].step, Step::List(_) | Step::Call(Call { dropped: true, .. }));
+        items.extend(kept.iter().filter(shown).map(|&node| Item::Of(node)));
         let change = Change::new(ReplacementKind::Summary);
         let change = if entry.from_hook == Some(true) { change.by(Author::Known(By::rule("extension"))) } else { change };
         let node = script.push(parent, 0, spot, Step::List(List { items, change }));

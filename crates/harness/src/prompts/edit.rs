@@ -4,7 +4,7 @@ use std::ops::Range;
 use pleach_tree::{
     By, ByKind, Evict, Evicted, Evidence, Extra, GenerationId, Place, Replace, Replacement, ReplacementKind, SegmentId,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::align::Block;
 use super::call::Call;
@@ -73,9 +73,9 @@ impl<U: Units> Prompts<U> {
 
     /// Whether something that left stands elsewhere, so that it is the order that changed.
     fn moves(&self, head: &Head, holes: &[Hole], tail: &Hole, call: &Call) -> bool {
-        let gone = || holes.iter().chain([tail]).flat_map(|hole| &head.units[hole.old.clone()]);
-        let come = || holes.iter().chain([tail]).flat_map(|hole| &call.prompt[hole.new.clone()]);
-        come().any(|unit| gone().any(|other| other == unit))
+        let gone: FxHashSet<u32> = holes.iter().chain([tail]).flat_map(|hole| &head.units[hole.old.clone()]).copied().collect();
+        let mut come = holes.iter().chain([tail]).flat_map(|hole| &call.prompt[hole.new.clone()]);
+        come.any(|unit| gone.contains(unit))
     }
 
     /// Gives the whole list, each message that is there already under its own identity.
@@ -106,7 +106,7 @@ impl<U: Units> Prompts<U> {
         let from = edit.held.id;
         let mut extra = Extra::new();
         extra.insert("evidence".into(), "inferred".into());
-        edit.held = draft.ledger.replace(Replace { context: from, from, segments, by: Some(by), extra });
+        edit.held = draft.ledger.replace(edit.held, Replace { context: from, from, segments, by: Some(by), extra });
         self.append(draft, edit, end..tail.new.end);
     }
 
@@ -238,7 +238,7 @@ impl<U: Units> Prompts<U> {
         let from = edit.held.id;
         let (evidence, extra) = (Some(Evidence::Inferred), Extra::new());
         let evict = Evict { context: from, from, evicted, replacement, by: Some(by), trigger: None, evidence, extra };
-        edit.held = draft.ledger.evict(evict, &[]);
+        edit.held = draft.ledger.evict(edit.held, evict, &[]);
     }
 
     fn append(&self, draft: &mut Draft, edit: &mut Edit<'_>, new: Range<usize>) {

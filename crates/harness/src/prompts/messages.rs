@@ -4,6 +4,7 @@ use pleach_tree::{Origin, Part, ReplacementKind, Role, Segment};
 use rustc_hash::FxBuildHasher;
 
 use super::Units;
+use crate::wording;
 
 /// What makes two parts of messages the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,10 +47,8 @@ impl Messages {
 
 /// What a summariser's text is quoted as: all of it, or what stands between its summary tags.
 fn quotable(text: &str) -> impl Iterator<Item = &str> {
-    /// Shorter texts are found by chance.
-    const SHORTEST: usize = 24;
     let inner = text.split_once("<summary>").map(|(_, rest)| rest.split_once("</summary>").map_or(rest, |(inner, _)| inner));
-    [Some(text), inner].into_iter().flatten().map(str::trim).filter(|text| text.len() >= SHORTEST)
+    [Some(text), inner].into_iter().flatten().map(str::trim).filter(|text| text.len() >= wording::SHORTEST_QUOTE)
 }
 
 impl Units for Messages {

@@ -122,13 +122,13 @@ impl Play<'_> {
                 Some((list, evict)) => {
                     let evict = Evict { context: held.id, from: held.id, by: Some(by.clone()), ..evict.clone() };
                     let evict = Evict { trigger: change.trigger, evidence: Some(change.evidence), ..evict };
-                    (ledger.evict(evict, list), list.as_slice())
+                    (ledger.evict(held, evict, list), list.as_slice())
                 }
                 None => (held, before),
             };
         let Some(cut) = Cut::of(before, &after, |id| ledger.is_system(id)) else {
             let replace = Replace { context: held.id, from: held.id, segments: after, by: Some(by), extra: Extra::new() };
-            return ledger.replace(replace);
+            return ledger.replace(held, replace);
         };
         let is_result = |id: &SegmentId| ledger.written(*id).is_some_and(|segment| segment.result_of.is_some());
         let kind = match cut.put.as_slice() {
@@ -149,7 +149,7 @@ impl Play<'_> {
             extra: Extra::new(),
         };
         let end = after.len() - cut.behind;
-        let held = ledger.evict(evict, &after[..end]);
+        let held = ledger.evict(held, evict, &after[..end]);
         if cut.behind == 0 { held } else { ledger.append(Some(held), after[end..].to_vec()) }
     }
 }
@@ -229,12 +229,11 @@ impl Cut {
         let heads = before.iter().take_while(|&&id| is_system(id)).filter(|id| stays.contains(id)).count();
         let hole = before.iter().take_while(|id| stays.contains(id)).count();
         let place = match position {
-            position if position == hole => Place::BeforeFirst,
             position if position == heads => Place::Head,
+            position if position == hole => Place::BeforeFirst,
             position if position == kept => Place::AfterKept,
             position => Place::Index(u32::try_from(position).ok()?),
         };
-        let place = if position == heads { Place::Head } else { place };
         Some(Self { evicted, put, place, behind })
     }
 

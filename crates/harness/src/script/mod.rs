@@ -8,7 +8,7 @@ mod part;
 mod play;
 mod step;
 
-pub(crate) use part::{Spot, call, content_number, quoting, result, said, text};
+pub(crate) use part::{Spot, call, content_number, content_of, quoting, result, said, text};
 pub(crate) use step::{Author, Back, Call, Change, Item, List, Node, Step, Swap};
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! Segments as adapters make them: text with a role, an author and the place where it was read.
+use std::fmt::{self, Debug, Write};
 use std::hash::{Hash, Hasher};
 
 use pleach_tree::{Location, Origin, Part, Role, Segment, SegmentId, Source};
@@ -68,4 +69,19 @@ pub(crate) fn content_number(segments: &[Segment]) -> u64 {
         (segment.role, segment.part, segment.text.as_deref(), segment.result_of.as_deref()).hash(&mut hasher);
     }
     hasher.finish()
+}
+
+/// A number for everything that was read of a record, so that two of one id are told apart without keeping them.
+pub(crate) fn content_of(record: &impl Debug) -> u64 {
+    struct Hashed(FxHasher);
+    impl Write for Hashed {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut hashed = Hashed(FxHasher::default());
+    let written = write!(hashed, "{record:?}");
+    debug_assert!(written.is_ok(), "a hasher takes any text");
+    hashed.0.finish()
 }

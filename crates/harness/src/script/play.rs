@@ -260,6 +260,6 @@ impl Play<'_> {
             evidence: Some(swap.change.evidence),
             extra: Extra::new(),
         };
-        state.held = Some(self.draft.ledger.evict(evict, &list));
+        state.held = Some(self.draft.ledger.evict(held, evict, &list));
     }
 }
