@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     let mut losses = Vec::new();
     for step in 0..6 {
         let output = policy.forward_hidden(&model, model.hidden(&batch)?, &terms, &signal)?;
-        health.clipping = clip_fractions(&terms, &output.clipped_n.try_to_vec_as::<f64>()?, &layouts.eras());
+        health.clipping = clip_fractions(&terms, &output.clipped_n.try_to_vec_as::<f64>()?, &layouts.eras())?;
         let loss = output.loss.clone().into_scalar::<f32>();
         let clipped = health.figure(HealthFigure::ClipFraction).unwrap_or_default();
         println!("step {step}: loss {loss:+.4}, {:.0} % of the tokens clipped", 100.0 * clipped);

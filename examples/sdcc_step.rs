@@ -32,8 +32,11 @@ fn main() -> Result<()> {
         let lambda = sdcc.lambda(step, STEPS)?;
         let output = sdcc.forward(&model, &teacher, &batch, lambda)?;
         let task = output.task.loss.into_scalar::<f32>();
-        let residual = output.residual.map_or(0.0, |residual| residual.loss.into_scalar::<f32>());
-        println!("step {step}: task {task:.4}, residual {residual:.4} at lambda {lambda:.2}, nats per supervised token");
+        let residual = match output.residual {
+            Some(residual) => format!("residual {:.4}", residual.loss.into_scalar::<f32>()),
+            None => "residual not computed".to_owned(),
+        };
+        println!("step {step}: task {task:.4}, {residual} at lambda {lambda:.2}, nats per supervised token");
         losses.push(task);
         let gradients = GradientsParams::from_grads(output.loss.backward(), &model);
         model = optimizer.step(1e-2, model, gradients);

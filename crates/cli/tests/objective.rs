@@ -25,6 +25,12 @@ fn the_certificate_of_a_session_has_a_row_for_every_junction_and_adds_up() {
     assert_eq!(all["supervised"], report["stats"]["compressed"]["supervised"]);
     let number = |key: &str| all[key].as_f64().unwrap();
     assert!(number("kl_max") > 0.0);
+    for bound in ["loss_bound", "gradient_bound"] {
+        let sum = format!("{bound}_sum");
+        let parts: f64 = junctions.iter().map(|junction| junction[&sum].as_f64().unwrap()).sum();
+        assert!((parts - number(&sum)).abs() <= 1e-9 * number(&sum) && number(&sum) > 0.0, "{bound}");
+        assert!(number(&format!("{bound}_max")) <= number(&sum));
+    }
     assert!(number("total_variation_max") <= number("pinsker_max"));
     assert!(number("total_variation_mean") <= number("pinsker_mean"));
 }
@@ -33,6 +39,10 @@ fn the_certificate_of_a_session_has_a_row_for_every_junction_and_adds_up() {
 fn a_person_reads_how_far_each_junction_is_and_how_much_is_not_trained() {
     let text = stdout(&["check", GATE, "--objective", "sdcc"]);
     assert!(text.contains("sdcc, by the next eviction"), "{text}");
+    for column in ["total variation mean", "mean at most", "max at most", "loss at most", "gradient at most"] {
+        assert!(text.contains(column), "{column}: {text}");
+    }
+    assert!(text.contains("where advantages lie within 1 of 0"), "{text}");
     assert!(text.contains("sampled tokens are not in the compressed walk: sdcc does not train them"), "{text}");
     assert!(!stdout(&["check", GATE]).contains("sdcc"), "nobody asked");
 }

@@ -1,9 +1,9 @@
-use crate::error::TrainError;
+use crate::error::{ObjectiveError, TrainError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pleach_kernels::TreeMask;
 use pleach_layout::{Sequence, Term};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -30,7 +30,7 @@ pub struct BatchTerms {
     pub targets: Vec<u32>,
     /// Loss weight, per term.
     pub weights: Vec<f64>,
-    /// Generation and offset, per term.
+    /// Generation and offset, per term; a name within one tree, so what goes by names takes the batch of one tree.
     pub ids: Vec<(u32, u32)>,
 }
 
@@ -43,6 +43,20 @@ impl BatchTerms {
     /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
+    }
+
+    /// Where the term of each name stands.
+    ///
+    /// # Errors
+    /// A name that stands twice: names are of one tree.
+    pub(crate) fn places(&self) -> Result<HashMap<(u32, u32), usize>, TrainError> {
+        let mut places = HashMap::with_capacity(self.ids.len());
+        for (at, &(generation, offset)) in self.ids.iter().enumerate() {
+            if places.insert((generation, offset), at).is_some() {
+                return Err(ObjectiveError::Duplicate { generation, offset }.into());
+            }
+        }
+        Ok(places)
     }
 }
 

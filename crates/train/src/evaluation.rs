@@ -5,7 +5,7 @@ use crate::{
     gradients::{GradientMap, collect_gradients, zero_gradients},
     memory::micro_batches,
     model::CausalModel,
-    objective::{NllConfig, NllOutput},
+    objective::{NllConfig, NllOutput, hidden_states},
 };
 use burn::{
     module::{Module, ModuleVisitor, Param},
@@ -29,7 +29,7 @@ pub struct TermLogp {
 pub struct Evaluation {
     /// Log-probability of every loss term, sequence by sequence.
     pub logp: Vec<TermLogp>,
-    /// Weighted sum of the negative log-likelihoods, in nats.
+    /// Weighted sum of the negative log-likelihoods, in nats; infinite or NaN where a target is impossible to the model.
     pub nll: f64,
     /// Gradients of `nll`.
     pub gradients: GradientMap,
@@ -87,7 +87,7 @@ pub fn replay(model: &Decoder, sequences: &[Sequence]) -> Result<Evaluation, Tra
     let mut evaluation = Evaluation::default();
     for sequence in sequences.iter().filter(|sequence| !sequence.is_empty()) {
         let batch = Batch::new(&[sequence], &device)?;
-        let output = nll.forward_hidden(&model, model.hidden_replay(sequence)?, batch.terms())?;
+        let output = nll.measure(&model, model.hidden_replay(sequence)?, batch.terms())?;
         evaluation.take(&model, &batch, output)?;
     }
     evaluation.complete(&model)
@@ -127,7 +127,7 @@ fn run<M: CausalModel>(
     for part in micro_batches(&tokens) {
         let rows: Vec<&Sequence> = part.iter().map(|&index| &sequences[index]).collect();
         let batch = Batch::new(&rows, &device)?;
-        let output = nll.forward(model, &batch)?;
+        let output = nll.measure(model, hidden_states(model, &batch)?, batch.terms())?;
         each(&batch, output)?;
         done = part.last().map_or(done, |last| last + 1);
         progress(done);

@@ -51,6 +51,6 @@ pub fn union_log_probabilities(model: &Decoder, union: &UnionBatch) -> Result<Ve
     let model = model.valid();
     let mask = UnionMask::new(&union.visible, &Placement::of(&model)?.device)?;
     let hidden_btc = model.hidden_union(&union.tokens, &mask)?;
-    let output = NllConfig::new().init().forward_hidden(&model, hidden_btc, &terms)?;
+    let output = NllConfig::new().init().measure(&model, hidden_btc, &terms)?;
     label(&terms, &output)
 }

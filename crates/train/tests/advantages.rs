@@ -150,6 +150,19 @@ fn rewards_that_are_no_numbers_and_uncut_rollouts_in_a_trajectory_group_are_refu
 }
 
 #[test]
+fn rewards_whose_sums_or_squares_overflow_are_refused_and_never_a_silent_0() {
+    for baseline in [Baseline::RolloutGroup, Baseline::LeaveOneOut, Baseline::TrajectoryGroup] {
+        let refuse = |rewards: &[f64]| {
+            let rollouts = rollouts(rewards, &vec![1; rewards.len()]);
+            group_advantages(&config(baseline, Scale::Deviation), &rollouts).unwrap_err()
+        };
+        let expected = TrainError::Objective(ObjectiveError::Overflow { what: "the advantages of a group" });
+        assert_eq!(refuse(&[1e308, 1e308, 0.0]), expected, "{baseline:?}");
+        assert_eq!(refuse(&[1e200, 0.0]), expected, "{baseline:?}");
+    }
+}
+
+#[test]
 fn padding_to_a_multiple_of_the_mini_batch_changes_no_loss_and_no_gradient() {
     let model = table::Table::seeded(1);
     let plain = vec![causal(&[1, 2, 3]), causal(&[4, 5, 6, 1])];

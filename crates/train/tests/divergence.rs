@@ -6,7 +6,9 @@ mod fixtures;
 use burn::tensor::{DType, Tensor, TensorData};
 use fixtures::{
     causal,
-    table::{Banning, Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar},
+    table::{
+        BANNED, Banning, Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar,
+    },
 };
 use pleach_train::{
     Alignment, Batch, CausalModel, Divergence, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Reduction,
@@ -129,7 +131,7 @@ fn every_chunk_gives_the_weighted_sum_and_the_gradient_of_differences() {
 #[test]
 fn top_k_is_the_divergence_of_the_teachers_likeliest_tokens_and_one_bucket_of_the_others() {
     for kind in KINDS {
-        for top in 1..=VOCABULARY + 1 {
+        for top in (1..=VOCABULARY + 1).chain([usize::MAX]) {
             let (p, q) = (noise(7, VOCABULARY), noise(8, VOCABULARY));
             let config = DivergenceConfig::new().with_kind(kind).with_support(Support::TopK(top));
             let found = rows(&config.init(), &p, &q, &[0]);
@@ -201,6 +203,18 @@ fn a_token_that_the_averaging_side_rules_out_counts_nothing_in_value_and_gradien
 }
 
 #[test]
+fn a_sampled_token_that_both_sides_rule_out_is_no_divergence_and_has_no_gradient() {
+    for kind in KINDS {
+        let config = DivergenceConfig::new().with_kind(kind).with_support(Support::SampledToken).init();
+        let student = logits(&[0.1, NONE, 0.4], 1);
+        let found = config.rows(logits(&[0.3, NONE, -0.2], 1), student.clone(), &[1]).unwrap().divergence_k1;
+        assert!(flat(found.clone())[0].abs() <= 1e-16, "{kind:?}");
+        let gradient = flat(student.grad(&found.sum().backward()).unwrap());
+        assert!(gradient.iter().all(|&value| value == 0.0), "{kind:?}: {gradient:?}");
+    }
+}
+
+#[test]
 fn a_student_that_rules_out_what_its_teacher_may_say_is_an_error_and_weight_0_lifts_it() {
     let mut two = two();
     let (student, teacher) = (Banning { table: Table::seeded(1) }, Table::seeded(2));
@@ -211,15 +225,27 @@ fn a_student_that_rules_out_what_its_teacher_may_say_is_an_error_and_weight_0_li
     };
     let refused = attempt(&two, DivergenceKind::ForwardKl, Support::Vocabulary).unwrap_err();
     assert_eq!(refused, TrainError::Objective(ObjectiveError::NotFinite { what: "divergence", terms: 4 }));
-    for kind in KINDS {
-        for support in [Support::Vocabulary, Support::TopK(2), Support::SampledToken] {
-            match attempt(&two, kind, support) {
-                Ok(loss) => {
-                    let values = gradient(&student.table, &loss);
-                    assert!(scalar(&loss).is_finite() && values.iter().all(|value| value.is_finite()), "{kind:?} {support:?}");
-                }
-                Err(error) => assert!(matches!(error, TrainError::Objective(ObjectiveError::NotFinite { .. })), "{error}"),
+    let rows = rows_logp(&teacher, &two.teacher);
+    let among = |row: &[f64], top| row.iter().filter(|&&logp| logp > row[BANNED as usize]).count() < top;
+    let named = |top| two.pairs.teachers.iter().any(|&row| among(&rows[row as usize], top));
+    let tops: Vec<usize> = (1..VOCABULARY).collect();
+    assert!(tops.iter().any(|&top| named(top)) && tops.iter().any(|&top| !named(top)), "both happen");
+    assert!(two.pairs.targets.contains(&BANNED));
+    let supports = tops.into_iter().map(Support::TopK).chain([Support::Vocabulary, Support::SampledToken]);
+    for (kind, support) in supports.flat_map(|support| KINDS.map(|kind| (kind, support))) {
+        let refused = match (kind, support) {
+            (DivergenceKind::ForwardKl, Support::TopK(top)) => named(top),
+            (DivergenceKind::ForwardKl, Support::Vocabulary | Support::SampledToken) => true,
+            (DivergenceKind::ReverseKl | DivergenceKind::JensenShannon(_), _) => false,
+        };
+        let found = attempt(&two, kind, support);
+        assert_eq!(found.is_err(), refused, "{kind:?} {support:?}");
+        match found {
+            Ok(loss) => {
+                let values = gradient(&student.table, &loss);
+                assert!(scalar(&loss).is_finite() && values.iter().all(|value| value.is_finite()), "{kind:?} {support:?}");
             }
+            Err(error) => assert!(matches!(error, TrainError::Objective(ObjectiveError::NotFinite { .. })), "{error}"),
         }
     }
     two.pairs.weights = vec![0.0; 4];
@@ -250,41 +276,4 @@ fn no_pairs_are_a_loss_of_0_with_a_gradient_of_0() {
         assert_eq!(scalar(&loss), 0.0);
         assert!(gradient(&student, &loss).iter().all(|&value| value == 0.0));
     }
-}
-
-#[test]
-fn settings_and_pairs_that_mean_nothing_are_refused() {
-    let two = two();
-    let table = Table::seeded(1);
-    let refuse = |config: DivergenceConfig| {
-        let sides = ((&table, table.hidden(&two.student).unwrap()), (&table, table.hidden(&two.teacher).unwrap()));
-        config.init().forward_hidden(sides.0, sides.1, &two.pairs).map(|_| ()).unwrap_err()
-    };
-    assert_eq!(refuse(DivergenceConfig::new().with_chunk(0)), TrainError::EmptyChunk);
-    for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(
-            refuse(DivergenceConfig::new().with_temperature(temperature)),
-            TrainError::Objective(ObjectiveError::Setting { .. })
-        ));
-    }
-    for beta in [0.0, 1.0, f64::NAN] {
-        let config = DivergenceConfig::new().with_kind(DivergenceKind::JensenShannon(beta));
-        assert!(matches!(refuse(config), TrainError::Objective(ObjectiveError::Setting { .. })));
-    }
-    assert!(matches!(
-        refuse(DivergenceConfig::new().with_support(Support::TopK(0))),
-        TrainError::Objective(ObjectiveError::Setting { .. })
-    ));
-    let aligned =
-        |student, teacher| Pairs::new(two.student.terms(), two.teacher.terms(), [Alignment { student, teacher }]).unwrap_err();
-    assert_eq!(
-        aligned((9, 0), (0, 0)),
-        TrainError::Objective(ObjectiveError::Unpaired { generation: 9, offset: 0, side: "student" })
-    );
-    assert_eq!(
-        aligned((0, 0), (9, 0)),
-        TrainError::Objective(ObjectiveError::Unpaired { generation: 9, offset: 0, side: "teacher" })
-    );
-    let found = aligned((0, 0), (0, 0));
-    assert_eq!(found, TrainError::Objective(ObjectiveError::Misaligned { generation: 0, offset: 0, expected: 1, found: 2 }));
 }

@@ -143,6 +143,24 @@ fn an_empty_rollout_has_no_advantages() {
 }
 
 #[test]
+fn finite_numbers_whose_sums_overflow_are_refused() {
+    for timing in [Timing::Concatenated, Timing::SegmentLocal, Timing::Corrected] {
+        let found = gae(&GaeConfig::new().with_timing(timing), &[-1e308, 1e308, 0.0], 1.0, &[0, 3]).unwrap_err();
+        let expected = ObjectiveError::Overflow { what: "the advantages of a rollout" };
+        assert_eq!(found, TrainError::Objective(expected), "{timing:?}");
+    }
+}
+
+#[test]
+fn the_correction_is_refused_under_a_lambda_by_segment() {
+    let by = |length| LambdaConfig::LengthAdaptive { alpha: 1.5, length };
+    let run = |timing, length| gae(&GaeConfig::new().with_timing(timing).with_lambda(by(length)), &VALUES, 1.0, &BOUNDS);
+    assert!(matches!(run(Timing::Corrected, LengthReading::Segment), Err(TrainError::Unsupported { .. })));
+    assert!(run(Timing::Corrected, LengthReading::Rollout).is_ok());
+    assert!(run(Timing::Concatenated, LengthReading::Segment).is_ok());
+}
+
+#[test]
 fn bounds_and_numbers_that_mean_nothing_are_refused() {
     let refuse =
         |config: GaeConfig, values: &[f64], reward, bounds: &[usize]| gae(&config, values, reward, bounds).unwrap_err();

@@ -4,10 +4,13 @@ mod fixtures;
 
 use fixtures::{
     table::Table,
-    trees::{GROUP, GROUP_CUT, read},
+    trees::{GROUP, GROUP_CUT, LONGER, longer_cut, read},
 };
 use pleach_layout::{LayoutKind, Layouts};
-use pleach_train::{BatchTerms, ClipDistance, Count, GapSummary, Health, HealthFigure, RolloutHealth, certify, clip_fractions};
+use pleach_train::{
+    BatchTerms, ClipDistance, Count, GapSummary, Health, HealthFigure, ObjectiveError, RolloutHealth, SdccCoverage, Timeline,
+    TrainError, certify, clip_fractions,
+};
 use std::collections::BTreeMap;
 
 fn rollouts(records: &str, kind: LayoutKind, computed: Option<u64>) -> RolloutHealth {
@@ -30,8 +33,28 @@ fn the_figures_of_a_small_group_are_those_counted_by_hand() {
 }
 
 #[test]
-fn cutting_a_rollout_changes_no_figure_but_none_that_counts_cuts() {
+fn records_that_say_the_same_in_more_contexts_and_segments_have_the_same_figures() {
     assert_eq!(rollouts(GROUP, LayoutKind::Packed, None), rollouts(GROUP_CUT, LayoutKind::Packed, None));
+}
+
+#[test]
+fn an_eviction_that_puts_the_same_tokens_back_changes_only_what_counts_evictions_and_what_went_through() {
+    let (whole, cut) = (rollouts(LONGER, LayoutKind::Packed, None), rollouts(&longer_cut(), LayoutKind::Packed, None));
+    assert_eq!(whole.segments, Count { mean: 1.5, max: 2, histogram: BTreeMap::from([(1, 1), (2, 1)]) });
+    assert_eq!(cut.segments, Count { mean: 2.0, max: 2, histogram: BTreeMap::from([(2, 2)]) });
+    assert_eq!((whole.evictions.mean, cut.evictions.mean), (0.5, 1.0));
+    assert_eq!(
+        (whole.effective_length.mean, cut.effective_length.mean),
+        (8.0, 9.0),
+        "two tokens of one rollout are there again"
+    );
+    assert_eq!((whole.coverage, whole.token_reuse), (cut.coverage, cut.token_reuse));
+}
+
+#[test]
+fn parts_that_were_never_filled_count_nothing() {
+    assert_eq!(Timeline::default().segments(), 0);
+    assert_eq!(SdccCoverage { sampled: 1, supervised: 2, diverging: 0 }.untrained(), 0);
 }
 
 #[test]
@@ -52,9 +75,12 @@ fn clipping_is_counted_by_the_distance_from_the_last_eviction() {
         weights: vec![1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0],
         ids: vec![(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)],
     };
-    let found = clip_fractions(&terms, &[0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &eras);
+    let found = clip_fractions(&terms, &[0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &eras).unwrap();
     let group = |from: Option<u32>, to, terms, clipped| ClipDistance { from, to, terms, clipped };
     assert_eq!(found, [group(None, None, 4, 1), group(Some(0), Some(1), 1, 1), group(Some(1), Some(4), 1, 0)]);
+    let short = clip_fractions(&terms, &[0.0; 6], &eras).unwrap_err();
+    let expected = ObjectiveError::SignalLength { what: "clipped terms", terms: 7, found: 6 };
+    assert_eq!(short, TrainError::Objective(expected));
     assert_eq!((found[0].fraction(), found[1].fraction(), group(None, None, 0, 0).fraction()), (0.25, 1.0, 0.0));
 }
 

@@ -33,6 +33,7 @@ fn a_metric_is_the_mean_over_rollouts_of_the_steps_that_measured_it() {
     assert!(metric.update(&HealthInput { health: Health::default(), rollouts: 5 }, &metadata()).unwrap().is_not_available());
     metric.update(&step(4, 1, 1), &metadata()).unwrap();
     metric.update(&step(4, 3, 3), &metadata()).unwrap();
+    assert!(metric.update(&step(4, 4, 0), &metadata()).unwrap().is_not_available(), "a step of no rollouts weighs nothing");
     assert_eq!(number(metric.value().unwrap()), 0.75);
     assert_eq!(number(metric.running_value().unwrap()), (0.25 + 3.0 * 0.75) / 4.0);
     metric.compute().unwrap();
@@ -40,4 +41,11 @@ fn a_metric_is_the_mean_over_rollouts_of_the_steps_that_measured_it() {
     metric.clear();
     assert!(metric.value().is_none());
     assert!(metric.compute().unwrap().is_not_available());
+}
+
+#[test]
+fn a_metric_of_nothing_but_empty_steps_has_no_value() {
+    let mut metric = HealthMetric::new(HealthFigure::ClipFraction);
+    metric.update(&step(4, 4, 0), &metadata()).unwrap();
+    assert!(metric.value().is_none() && metric.compute().unwrap().is_not_available());
 }

@@ -1,5 +1,5 @@
 //! Contract: the negative log-likelihood is one mean over tokens, the same under any split of them into sequences, segments, rows and
-//! micro-batches; an impossible target makes it infinite and never NaN.
+//! micro-batches; an impossible target is refused, and never NaN.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -9,11 +9,11 @@ use burn::{
 };
 use fixtures::{
     causal,
-    table::{BANNED, Banning, Table, assert_gradient, device, gradient, numbers, scalar},
+    table::{BANNED, Banning, Table, assert_gradient, device, gradient, scalar},
     trees::{GROUP, read},
 };
 use pleach_layout::{Layouts, Sequence, pack};
-use pleach_train::{Batch, CausalModel, NllConfig, Reduction, TrainError};
+use pleach_train::{Batch, CausalModel, NllConfig, ObjectiveError, Reduction, TrainError, log_probabilities};
 
 /// Says the token that stands there again, with a log-probability of its own.
 #[derive(Module, Debug)]
@@ -97,13 +97,24 @@ fn packed_segments_rows_and_micro_batches_have_one_loss_and_one_gradient() {
 }
 
 #[test]
-fn an_impossible_target_makes_the_loss_infinite_and_its_gradient_stays_finite() {
+fn an_impossible_target_is_refused_whatever_the_signs_of_its_weights_and_an_evaluation_says_which_it_is() {
     let model = Banning { table: Table::seeded(2) };
-    for sequence in [causal(&[0, BANNED, 1]), causal(&[1, 2, BANNED])] {
-        let found = loss(&model, &[sequence], Reduction::Sum);
-        assert_eq!(numbers(&found), [f64::INFINITY]);
-        let values = gradient(&model.table, &found);
-        assert!(values.iter().all(|value| value.is_finite()) && values.iter().any(|&value| value != 0.0), "{values:?}");
+    let opposed = |weights: [f64; 2]| {
+        let mut sequence = causal(&[BANNED, BANNED, BANNED]);
+        sequence.terms.iter_mut().zip(weights).for_each(|(term, weight)| term.weight = weight);
+        sequence
+    };
+    for sequence in [causal(&[0, BANNED, 1]), causal(&[1, 2, BANNED]), opposed([1.0, -1.0]), opposed([-2.0, 0.0])] {
+        for reduction in [Reduction::Sum, Reduction::Over(2.0)] {
+            let batch = Batch::new(&[&sequence], &device()).unwrap();
+            let refused = NllConfig::new().with_reduction(reduction).init().forward(&model, &batch).map(|_| ()).unwrap_err();
+            let what = "negative log-likelihood";
+            assert_eq!(refused, TrainError::Objective(ObjectiveError::NotFinite { what, terms: 2 }));
+        }
+        let logp = log_probabilities(&model, std::slice::from_ref(&sequence), &mut |_| {}).unwrap();
+        for (found, term) in logp.iter().zip(&sequence.terms) {
+            assert_eq!(found.logp == f64::NEG_INFINITY, term.target == BANNED);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod fixtures;
 
 use fixtures::{
     causal,
-    table::{Banning, Table, assert_gradient, device, gradient, noise, numbers, rows_logp, scalar},
+    table::{BANNED, Banning, Table, assert_gradient, device, gradient, noise, numbers, rows_logp, scalar},
 };
 use pleach_layout::Sequence;
 use pleach_train::{
@@ -137,6 +137,9 @@ fn a_term_of_weight_0_leaves_no_trace_whatever_its_signal() {
         if let Some(reference) = &mut strange.reference {
             reference[4] = f64::INFINITY;
         }
+        if let Some(trainer) = &mut strange.trainer {
+            trainer[4] = f64::NAN;
+        }
         let of = |signal| config.init().forward(&table, &batch, signal).unwrap().loss;
         assert_eq!(scalar(&of(&signal)).to_bits(), scalar(&of(&strange)).to_bits(), "{name}");
         assert_eq!(gradient(&table, &of(&signal)), gradient(&table, &of(&strange)), "{name}");
@@ -200,6 +203,19 @@ fn a_target_that_the_model_has_come_to_rule_out_has_no_gradient() {
         assert!(scalar(&found).is_finite(), "{name}");
         for (found, expected) in gradient(&model.table, &found).iter().zip(gradient(&model.table, &expected)) {
             assert!((found - expected).abs() <= 1e-12, "{name}: {found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_ruled_out_target_has_the_smallest_ratio_however_unlikely_it_was_when_it_was_recorded() {
+    let (model, batch) = (Banning { table: Table::seeded(8) }, batch());
+    for recorded in [-0.1, -50.0, -2e4, -1e6] {
+        let signal = PolicySignal::new(vec![1.0; 8], vec![recorded; 8]);
+        let output = PolicyGradientConfig::new().with_clip(ClipConfig::open()).init().forward(&model, &batch, &signal).unwrap();
+        let ratios = numbers(&output.ratio_n);
+        for (ratio, _) in ratios.iter().zip(&batch.terms().targets).filter(|(_, target)| **target == BANNED) {
+            assert!((ratio / (-MAX_LOG_RATIO).exp() - 1.0).abs() <= 1e-12, "{recorded}: {ratio}");
         }
     }
 }

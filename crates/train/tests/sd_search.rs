@@ -4,13 +4,13 @@
 mod fixtures;
 
 use fixtures::{
-    table::{Table, assert_gradient, device, rows_logp, scalar},
+    table::{Table, assert_gradient, device, gradient, rows_logp, scalar},
     trees::{GROUP, read},
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    Batch, Hindsight, HindsightTemplate, ObjectiveError, Pairs, PolicyGradientConfig, PolicySignal, Query, SdSearchConfig,
-    TrainError, hindsight, recorded_log_probabilities,
+    AdvantageConfig, Batch, Hindsight, HindsightTemplate, ObjectiveError, Pairs, PolicyGradientConfig, PolicySignal, Query,
+    SdSearchConfig, Timelines, TrainError, group_advantages, hindsight, recorded_log_probabilities,
 };
 use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 
@@ -95,7 +95,7 @@ fn the_objective_is_the_policy_gradient_plus_the_weighted_divergence_at_queries(
         let output = SdSearchConfig::new(0.7).init().forward(student, &prepared.batch, &prepared.signal, &prepared.pairs);
         output.unwrap()
     };
-    let found = fixtures::table::gradient(&table, &both(&table).queries.loss);
+    let found = gradient(&table, &both(&table).queries.loss);
     for (at, found) in found.iter().enumerate() {
         let moved = |step: f64| {
             let mut values = table.values();
@@ -108,6 +108,81 @@ fn the_objective_is_the_policy_gradient_plus_the_weighted_divergence_at_queries(
     let policy =
         |table: &Table| PolicyGradientConfig::new().init().forward(table, &prepared.batch, &prepared.signal).unwrap().loss;
     assert_gradient("policy gradient", &table, policy);
+}
+
+#[test]
+fn the_gradient_of_the_whole_is_that_of_differences_with_the_teacher_held() {
+    let (prepared, table) = (prepared(), Table::seeded(3));
+    let fixed = Table::of(&table.values());
+    let policy = PolicyGradientConfig::new().init();
+    let whole = |values: &[f64]| {
+        let student = Table::of(values);
+        let policy = policy.forward(&student, &prepared.batch, &prepared.signal).unwrap().loss;
+        scalar(&policy) + 0.7 * naive(&student, &fixed, &prepared)
+    };
+    let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs).unwrap();
+    assert!((scalar(&output.loss) - whole(&table.values())).abs() <= 1e-14);
+    let found = gradient(&table, &output.loss);
+    assert!(found.iter().any(|value| value.abs() > 1e-3));
+    for (at, found) in found.iter().enumerate() {
+        let moved = |step: f64| {
+            let mut values = table.values();
+            values[at] += step;
+            whole(&values)
+        };
+        let expected = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+        assert!((found - expected).abs() <= 1e-8, "{at}: {found} {expected}");
+    }
+}
+
+#[test]
+fn rewards_reach_the_agents_tokens_of_a_tree_with_teachers_as_they_do_without() {
+    let (made, tree) = with_hindsight();
+    let plain = read(GROUP);
+    let (layouts, before) = (Layouts::new(&tree).unwrap(), Layouts::new(&plain).unwrap());
+    let (timelines, expected) = (Timelines::of(&layouts), Timelines::of(&before));
+    assert_eq!(timelines.rollouts, expected.rollouts, "teachers add no optimised token");
+    let outcomes = timelines.outcomes(&layouts).unwrap();
+    assert_eq!(outcomes, expected.outcomes(&before).unwrap());
+    let rollouts = group_advantages(&AdvantageConfig::new(), &outcomes).unwrap();
+    let packed = layouts.packed().unwrap().sequences;
+    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let (advantages, terms) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
+    assert_eq!(&terms, batch.terms(), "both rollouts are trained");
+    assert_eq!(advantages[..7], [1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0]);
+    assert_eq!(terms.weights, [[1.0; 7].as_slice(), &[0.0; 5]].concat());
+    let signal = PolicySignal::new(advantages, recorded_log_probabilities(&layouts, &terms));
+    let pairs = Pairs::new(&terms, &terms, made.aligned).unwrap();
+    let table = Table::seeded(4);
+    let output = SdSearchConfig::new(0.7).init().forward(&table, &batch, &signal, &pairs).unwrap();
+
+    let packed = before.packed().unwrap().sequences;
+    let alone = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let (advantages, terms) = expected.broadcast(alone.terms(), &rollouts).unwrap();
+    let signal = PolicySignal::new(advantages, recorded_log_probabilities(&before, &terms));
+    let policy = PolicyGradientConfig::new().init().forward(&table, &alone, &signal).unwrap();
+    assert!((scalar(&output.policy.loss) - scalar(&policy.loss)).abs() <= 1e-14);
+    assert!(scalar(&output.queries.loss) > 0.0);
+    assert!(gradient(&table, &output.loss).iter().all(|value| value.is_finite()));
+}
+
+#[test]
+fn a_batch_that_is_masked_whole_has_a_loss_and_a_gradient_of_0() {
+    let silent = GROUP
+        .replace("],\"logprobs\"", "],\"loss\":[[0,2,0.0]],\"logprobs\"")
+        .replace("[[0,2,0.0]],\"logprobs\":[-1.5", "[[0,3,0.0]],\"logprobs\":[-1.5");
+    let made = hindsight(&read(&silent), &[query(0, 1, 3), query(2, 0, 2)], &template()).unwrap();
+    let (tree, _) = BranchTree::from_records(made.records, "hindsight", ReadOptions::STRICT).unwrap();
+    let layouts = Layouts::new(&tree).unwrap();
+    let packed = layouts.packed().unwrap().sequences;
+    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    assert_eq!(batch.terms().weights, [0.0; 12]);
+    let pairs = Pairs::new(batch.terms(), batch.terms(), made.aligned).unwrap();
+    let signal = PolicySignal::new(vec![1.0; 12], vec![f64::NAN; 12]);
+    let table = Table::seeded(5);
+    let output = SdSearchConfig::new(0.7).init().forward(&table, &batch, &signal, &pairs).unwrap();
+    assert_eq!(scalar(&output.loss), 0.0);
+    assert!(gradient(&table, &output.loss).iter().all(|&value| value == 0.0));
 }
 
 #[test]
@@ -133,4 +208,25 @@ fn queries_outside_an_output_and_rollouts_without_an_outcome_are_refused() {
     assert_eq!(found, TrainError::Objective(ObjectiveError::NoOutcome { rollout: "b".to_owned() }));
     let none = hindsight(&tree, &[], &template()).unwrap();
     assert_eq!(none.records, tree.records());
+    for queries in [[query(0, 0, 2), query(0, 1, 3)], [query(0, 1, 3), query(0, 0, 2)]] {
+        let found = hindsight(&tree, &queries, &template()).unwrap_err();
+        let expected = ObjectiveError::OverlappingQueries { generation: 0, start: 1, end: 3 };
+        assert_eq!(found, TrainError::Objective(expected));
+    }
+    assert!(hindsight(&tree, &[query(0, 2, 3), query(0, 0, 2)], &template()).is_ok(), "neighbours share nothing");
+}
+
+#[test]
+fn records_whose_ids_are_used_up_are_refused_and_those_with_teachers_take_more() {
+    let largest = |text: &str| GROUP.replace(text, &text.replace('3', &u32::MAX.to_string()));
+    let segment = largest("\"id\":3,\"role\"").replace("\"output\":[3]", &format!("\"output\":[{}]", u32::MAX));
+    for records in [segment, largest("\"context\":3,")] {
+        let found = hindsight(&read(&records), &[query(0, 1, 3)], &template()).unwrap_err();
+        assert!(matches!(&found, TrainError::Unsupported { what } if what.contains("4294967295")), "{found}");
+    }
+    let (_, tree) = with_hindsight();
+    let twice = hindsight(&tree, &[query(0, 1, 3)], &template()).unwrap();
+    let (tree, _) = BranchTree::from_records(twice.records, "hindsight", ReadOptions::STRICT).unwrap();
+    let threads: std::collections::HashSet<_> = tree.generations().map(|one| (&one.rollout, &one.thread)).collect();
+    assert_eq!((tree.generation_count(), threads.len()), (6, 5), "every teacher has a thread of its own");
 }

@@ -3,14 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use burn::tensor::Tensor;
 use fixtures::{
     causal,
-    table::{Table, WIDTH, assert_gradient, device, noise, numbers, scalar},
+    table::{Table, WIDTH, assert_gradient, critic, device, gradient, noise, numbers, scalar},
 };
-use pleach_train::{
-    Batch, CausalModel, ObjectiveError, Precision, Reduction, TrainError, ValueHead, ValueHeadConfig, collect_gradients,
-};
+use pleach_train::{Batch, CausalModel, ObjectiveError, Precision, Reduction, TrainError, ValueHeadConfig, collect_gradients};
 
 fn batch() -> Batch {
     let mut sequence = causal(&[0, 1, 2, 3, 4, 5, 6]);
@@ -22,22 +19,6 @@ fn batch() -> Batch {
 
 fn config() -> ValueHeadConfig {
     ValueHeadConfig::new(WIDTH)
-}
-
-/// A head of given numbers.
-fn head(config: &ValueHeadConfig, weight: &[f64], bias: f64) -> ValueHead {
-    use burn::module::{Module, ModuleMapper, Param};
-    struct Set(Vec<f64>, f64);
-    impl ModuleMapper for Set {
-        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            let values = if parameter.shape().num_elements() == 1 { vec![self.1] } else { self.0.clone() };
-            parameter.map(|old| {
-                let data = burn::tensor::TensorData::new(values, old.dims());
-                Tensor::from_data(data, (&old.device(), old.dtype())).require_grad()
-            })
-        }
-    }
-    config.init(Precision::F64, &device()).map(&mut Set(weight.to_vec(), bias))
 }
 
 fn naive(clip: Option<f64>, values: &[f64], old: &[f64], returns: &[f64], weights: &[f64]) -> f64 {
@@ -55,9 +36,9 @@ fn the_loss_is_its_formula_and_its_gradient_that_of_differences() {
     let (old, returns) = (noise(2, 6), noise(3, 6));
     for clip in [None, Some(0.2), Some(0.01), Some(5.0)] {
         let config = config().with_clip(clip).with_reduction(Reduction::Sum);
-        let critic = head(&config, &[0.4, -0.3, 0.8], 0.1);
+        let value = critic(&config, &[0.4, -0.3, 0.8], 0.1);
         let hidden = table.hidden(&batch).unwrap();
-        let output = critic.forward(hidden.clone(), batch.terms(), &old, &returns).unwrap();
+        let output = value.forward(hidden.clone(), batch.terms(), &old, &returns).unwrap();
         let values = numbers(&output.values_n);
         let expected = naive(clip, &values, &old, &returns, &batch.terms().weights);
         assert!((scalar(&output.loss) - expected).abs() <= 1e-14, "{clip:?}");
@@ -66,20 +47,24 @@ fn the_loss_is_its_formula_and_its_gradient_that_of_differences() {
             let row = &rows[source as usize * WIDTH..][..WIDTH];
             assert!((value - (0.4 * row[0] - 0.3 * row[1] + 0.8 * row[2] + 0.1)).abs() <= 1e-15);
         }
-        if clip != Some(0.01) {
-            let loss =
-                |table: &Table| critic.forward(table.hidden(&batch).unwrap(), batch.terms(), &old, &returns).unwrap().loss;
-            assert_gradient(&format!("{clip:?}"), &table, loss);
+        let loss = |table: &Table| value.forward(table.hidden(&batch).unwrap(), batch.terms(), &old, &returns).unwrap().loss;
+        match numbers(&output.clipped_n)
+            .iter()
+            .zip(&batch.terms().weights)
+            .all(|(clipped, weight)| *clipped == 1.0 || *weight == 0.0)
+        {
+            true => assert!(gradient(&table, &loss(&table)).iter().all(|&value| value == 0.0), "{clip:?}: all are clipped"),
+            false => assert_gradient(&format!("{clip:?}"), &table, loss),
         }
-        let gradients = collect_gradients(&critic, output.loss.backward()).unwrap().gradients;
-        let found = [gradients["weight"].values.clone(), gradients["bias"].values.clone()].concat();
+        let gradients = collect_gradients(&value, output.loss.backward()).unwrap().gradients;
+        let found = [gradients["weight_c"].values.clone(), gradients["bias_1"].values.clone()].concat();
         let numbers = [0.4, -0.3, 0.8, 0.1];
         for (at, found) in found.iter().enumerate() {
             let moved = |step: f64| {
                 let mut numbers = numbers;
                 numbers[at] += step;
-                let critic = head(&config, &numbers[..3], numbers[3]);
-                scalar(&critic.forward(table.hidden(&batch).unwrap(), batch.terms(), &old, &returns).unwrap().loss)
+                let moved = critic(&config, &numbers[..3], numbers[3]);
+                scalar(&moved.forward(table.hidden(&batch).unwrap(), batch.terms(), &old, &returns).unwrap().loss)
             };
             let expected = (moved(1e-5) - moved(-1e-5)) / 2e-5;
             assert!((found - expected).abs() <= 1e-8, "{clip:?}: {found} {expected}");
@@ -100,17 +85,17 @@ fn a_new_head_says_0_and_the_mean_is_over_the_weights() {
 #[test]
 fn a_term_of_weight_0_leaves_no_trace_and_no_terms_are_a_loss_of_0() {
     let (table, batch) = (Table::seeded(5), batch());
-    let critic = head(&config(), &[0.4, -0.3, 0.8], 0.1);
+    let value = critic(&config(), &[0.4, -0.3, 0.8], 0.1);
     let of = |strange: f64| {
         let mut returns = noise(6, 6);
         returns[2] = strange;
-        critic.forward(table.hidden(&batch).unwrap(), batch.terms(), &[0.0; 6], &returns).unwrap().loss
+        value.forward(table.hidden(&batch).unwrap(), batch.terms(), &[0.0; 6], &returns).unwrap().loss
     };
     assert_eq!(scalar(&of(3.0)).to_bits(), scalar(&of(f64::NAN)).to_bits());
     let mut none = causal(&[1, 2]);
     none.terms.clear();
     let none = Batch::new(&[&none], &device()).unwrap();
-    let output = critic.forward(table.hidden(&none).unwrap(), none.terms(), &[], &[]).unwrap();
+    let output = value.forward(table.hidden(&none).unwrap(), none.terms(), &[], &[]).unwrap();
     assert_eq!(scalar(&output.loss), 0.0);
     assert!(fixtures::table::gradient(&table, &output.loss).iter().all(|&value| value == 0.0));
 }

@@ -16,9 +16,10 @@ pub struct Request {
 
 /// Records of one rollout of which only the requests are known, in the order in which they were made.
 ///
-/// A request that continues the one before is an append. One that differs is a junction: what the two have in common at the start and
-/// at the end survived, what lies between was evicted, and what stands there now replaces it. Every live view is exact, token for
-/// token; which token survived is inferred.
+/// A request that continues the one before is an append. One that differs is a junction: the common start survived, and so did the
+/// longest end of the view before that stands in the rest of the prompt (the last time that it does). What lay between was evicted,
+/// what stands there now replaces it, and what follows the survivors is new. Every live view is exact, token for token; which token
+/// survived is inferred.
 pub fn records_of_requests(header: Header, rollout: &str, requests: &[Request]) -> Vec<Record> {
     let mut writer = Writer { records: vec![Record::Header(header)], ..Writer::default() };
     for (index, request) in (0..).zip(requests) {
@@ -69,10 +70,8 @@ impl Writer {
         if start < self.view.len() {
             self.append();
             self.replace(start, prompt);
-        } else if start < prompt.len() {
-            let new = self.segment(Segment::new(SegmentId(0), Role::User, Origin::Environment), &prompt[start..]);
-            self.pending.push(new);
-            self.push(new, &prompt[start..]);
+        } else {
+            self.follow(&prompt[start..]);
         }
         self.append();
     }
@@ -89,17 +88,12 @@ impl Writer {
         self.records.push(Record::Append(Append { context: self.context, from, segments, extra: Extra::new() }));
     }
 
-    /// Evicts what lies between the common start and the common end, of which at least one token goes.
+    /// Evicts what lies between the common start and the survivors behind it, of which at least one token goes.
     fn replace(&mut self, start: usize, prompt: &[u32]) {
-        let behind = (self.view.len() - start).min(prompt.len() - start);
-        let ends = self.view.iter().rev().zip(prompt.iter().rev()).take(behind);
-        let mut end = ends.take_while(|(known, token)| known.token == **token).count();
-        if start + end == self.view.len() {
-            end = 0;
-        }
-        let survivors = self.view.split_off(self.view.len() - end);
+        let (kept, at) = survivors(&self.view[start + 1..], &prompt[start..]);
+        let (added, behind) = (&prompt[start..start + at], &prompt[start + at + kept..]);
+        let survivors = self.view.split_off(self.view.len() - kept);
         let evicted = ranges(&self.view.split_off(start));
-        let added = &prompt[start..prompt.len() - end];
         let replacement = (!added.is_empty()).then(|| {
             let new = self.segment(Segment::new(SegmentId(0), Role::User, Origin::Harness), added);
             self.push(new, added);
@@ -111,6 +105,17 @@ impl Writer {
         let evidence = Some(Evidence::Inferred);
         let evict = Evict { context, from, evicted, replacement, by: None, trigger: None, evidence, extra: Extra::new() };
         self.records.push(Record::Evict(evict));
+        self.follow(behind);
+    }
+
+    /// What the environment put behind everything else.
+    fn follow(&mut self, tokens: &[u32]) {
+        if tokens.is_empty() {
+            return;
+        }
+        let new = self.segment(Segment::new(SegmentId(0), Role::User, Origin::Environment), tokens);
+        self.pending.push(new);
+        self.push(new, tokens);
     }
 
     fn push(&mut self, segment: SegmentId, tokens: &[u32]) {
@@ -128,6 +133,31 @@ impl Writer {
         self.contexts += 1;
         ContextId(self.contexts - 1)
     }
+}
+
+/// The longest end of a view that stands somewhere in a prompt, the last time that it does: how many tokens, and where they start.
+///
+/// Both are read backwards, as a prefix that is looked for in a text (Knuth, Morris and Pratt), in time that grows with their lengths.
+fn survivors(view: &[Known], prompt: &[u32]) -> (usize, usize) {
+    let pattern: Vec<u32> = view.iter().rev().map(|known| known.token).collect();
+    let step = |borders: &[usize], mut length: usize, token: u32| {
+        while length > 0 && pattern.get(length) != Some(&token) {
+            length = borders[length - 1];
+        }
+        length + usize::from(pattern.get(length) == Some(&token))
+    };
+    let mut borders = vec![0; pattern.len()];
+    for at in 1..pattern.len() {
+        borders[at] = step(&borders, borders[at - 1], pattern[at]);
+    }
+    let (mut longest, mut start, mut length) = (0, prompt.len(), 0);
+    for (at, &token) in prompt.iter().enumerate().rev() {
+        length = step(&borders, length, token);
+        if length > longest {
+            (longest, start) = (length, at);
+        }
+    }
+    (longest, start)
 }
 
 /// Runs of neighbours in one segment.

@@ -47,10 +47,8 @@ fn what_stands_before_and_behind_the_hole_survives_under_its_identity() {
     let (before, after) = (spans(0), spans(1));
     assert_eq!(junctions(&tree), 1);
     assert_eq!(after[0], before[0]);
-    assert!(
-        after[1..].iter().all(|token| !before[1..].contains(token)),
-        "the request ends with a token that is new: no common end"
-    );
+    assert_eq!(after[2..5], before[3..], "what the environment adds behind them takes nothing from the survivors");
+    assert!([1, 5, 6].iter().all(|&at| !before.contains(&after[at])), "the summary, the next turn and its output are new");
     let requests = [request(&[1, 2, 3, 4], &[5, 6]), request(&[1, 9, 4, 5, 6], &[8])];
     let kept = self::tree(&requests);
     assert_views(&kept, &requests);
@@ -60,6 +58,31 @@ fn what_stands_before_and_behind_the_hole_survives_under_its_identity() {
         1,
         "the output behind the hole survives"
     );
+}
+
+/// How many tokens of the view before stand behind the common start of the last view.
+fn survivors(requests: &[Request]) -> usize {
+    let tree = tree(requests);
+    assert_views(&tree, requests);
+    let ids = |generation| {
+        let view = tree.view(GenerationId(generation)).unwrap();
+        let of = |span: pleach_tree::Span| (span.start..span.end).map(move |at| (span.segment.0, at));
+        view.context_spans().into_iter().chain(view.output_spans()).flat_map(of).collect::<Vec<_>>()
+    };
+    let (before, after) = (ids(requests.len() as u32 - 2), ids(requests.len() as u32 - 1));
+    let start = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    after[start..].iter().filter(|id| before.contains(id)).count()
+}
+
+#[test]
+fn the_longest_end_of_the_view_that_stands_in_the_request_survives_and_never_all_of_the_rest() {
+    let after = |prompt: &[u32]| survivors(&[request(&[5, 6, 1], &[2, 3, 2, 3]), request(prompt, &[4])]);
+    assert_eq!(after(&[5, 0, 2, 3, 2, 3, 9]), 4);
+    assert_eq!(after(&[5, 0, 3, 2, 3, 7, 2, 3]), 3, "a longer one before a shorter one");
+    assert_eq!(after(&[5, 0, 2, 3, 7, 2, 3, 9]), 2);
+    assert_eq!(after(&[5, 0, 9]), 0);
+    assert_eq!(after(&[5, 6]), 0);
+    assert_eq!(after(&[5, 8, 6, 1, 2, 3, 2, 3]), 5, "behind an insertion all but one token that has to go");
 }
 
 #[test]

@@ -29,7 +29,8 @@ use report::FileReport;
 ///
 /// Prints, per rollout and in total, the evictions and what they removed; tokens, pairs, passes and coverage of the four
 /// layouts; missing and leaked conditioning; the log-probability gap of compressed and full against the live views; and the
-/// largest difference between packed and segments in log-probabilities and gradients.
+/// largest difference between packed and segments in log-probabilities and gradients. With --objective sdcc also the certificate
+/// per junction: how far compressed is from the live views, what that bounds, and how much is not trained.
 #[derive(Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -74,7 +75,7 @@ pub(crate) struct Check {
 /// An objective that a check can look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Objective {
-    /// The certificate per junction: KL of compressed from the live views, total variation, coverage
+    /// The certificate per junction: KL of compressed from the live views, total variation, bounds, coverage
     Sdcc,
 }
 

@@ -1,4 +1,4 @@
-use super::lambda::LambdaConfig;
+use super::lambda::{LambdaConfig, LengthReading};
 use crate::error::{ObjectiveError, TrainError};
 use burn::config::Config;
 
@@ -10,7 +10,8 @@ pub enum Timing {
     /// Each segment by itself, the reward at the end of each: credits what is early too much. To be compared with.
     SegmentLocal,
     /// The same, scaled by `(gamma lambda)^(optimised tokens after the segment)` (CompactionRL, arXiv 2607.05378): exact in the reward
-    /// term and, in all but the last segment, not in the value terms. To be compared with.
+    /// term and, in all but the last segment, not in the value terms. To be compared with, under one lambda for all segments: with a
+    /// lambda by segment the power of one is not what the timeline multiplies by.
     Corrected,
 }
 
@@ -20,7 +21,7 @@ pub struct GaeConfig {
     /// Discount of a token.
     #[config(default = 1.0)]
     pub gamma: f64,
-    /// How far it looks ahead.
+    /// How far it looks ahead; 0.97 is what the published comparison of timings was computed with, not a paper's recommendation.
     #[config(default = "LambdaConfig::Fixed(0.97)")]
     pub lambda: LambdaConfig,
     /// Along which timeline.
@@ -50,7 +51,8 @@ pub struct GaeOutput {
 /// With a lambda by segment, a token looks ahead by that of the segment it stands in.
 ///
 /// # Errors
-/// A gamma outside 0 to 1, as [`LambdaConfig::of_segments`], bounds that do not tile the tokens, a reward or a value that is not finite.
+/// A gamma outside 0 to 1, as [`LambdaConfig::of_segments`], bounds that do not tile the tokens, a reward or a value that is not finite
+/// or so large that sums of them are not; the correction under a lambda by segment.
 pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) -> Result<GaeOutput, TrainError> {
     let &GaeConfig { gamma, lambda, timing } = config;
     if !(0.0..=1.0).contains(&gamma) {
@@ -67,6 +69,11 @@ pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) ->
     if let Some(&value) = values.iter().chain([&reward]).find(|value| !value.is_finite()) {
         let expected = "finite numbers";
         return Err(ObjectiveError::Setting { setting: "a value or reward of advantage estimation", value, expected }.into());
+    }
+    let by_segment = matches!(lambda, LambdaConfig::LengthAdaptive { length: LengthReading::Segment, .. });
+    if timing == Timing::Corrected && by_segment {
+        let what = "the correction of segment-local advantages needs one lambda: read the length of the rollout, or give one";
+        return Err(TrainError::Unsupported { what: what.to_owned() });
     }
     let segments: Vec<&[f64]> = bounds.windows(2).map(|bound| &values[bound[0]..bound[1]]).collect();
     let lambdas = lambda.of_segments(&segments.iter().map(|segment| segment.len()).collect::<Vec<_>>())?;
@@ -89,7 +96,10 @@ pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) ->
             advantages[bounds[index] + offset] = scale * ahead.advantage;
         }
     }
-    let returns = advantages.iter().zip(values).map(|(advantage, value)| advantage + value).collect();
+    let returns: Vec<f64> = advantages.iter().zip(values).map(|(advantage, value)| advantage + value).collect();
+    if !advantages.iter().chain(&returns).all(|value| value.is_finite()) {
+        return Err(ObjectiveError::Overflow { what: "the advantages of a rollout" }.into());
+    }
     Ok(GaeOutput { advantages, returns, lambdas, after })
 }
 

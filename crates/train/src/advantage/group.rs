@@ -76,7 +76,8 @@ pub struct RolloutAdvantage {
 /// where all rewards are equal, and for the only rollout that is not excluded; nothing is divided by an epsilon.
 ///
 /// # Errors
-/// A reward that is not finite; under the trajectory group a rollout without segments.
+/// A reward that is not finite, or so large that sums or squares of rewards are not; under the trajectory group a rollout without
+/// segments.
 pub fn group_advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -> Result<Vec<RolloutAdvantage>, TrainError> {
     if let Some((rollout, outcome)) = rollouts.iter().enumerate().find(|(_, outcome)| !outcome.reward.is_finite()) {
         return Err(ObjectiveError::Reward { rollout, reward: outcome.reward }.into());
@@ -109,12 +110,16 @@ pub fn group_advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -
                 compare(outcome.reward, &all, &all, config.scale)
             }
         };
-        RolloutAdvantage { advantage, trained: !outcome.overlong || config.overlong == Overlong::Keep }
+        match advantage.is_finite() {
+            true => Ok(RolloutAdvantage { advantage, trained: !outcome.overlong || config.overlong == Overlong::Keep }),
+            false => Err(ObjectiveError::Overflow { what: "the advantages of a group" }.into()),
+        }
     };
-    Ok(rollouts.iter().enumerate().map(of).collect())
+    rollouts.iter().enumerate().map(of).collect()
 }
 
-/// The difference of a reward from the mean of `baseline`, in deviations of `spread`; 0 where there is nothing to compare.
+/// The difference of a reward from the mean of `baseline`, in deviations of `spread`; 0 where there is nothing to compare, NaN where the
+/// deviation overflows.
 fn compare(reward: f64, baseline: &[f64], spread: &[f64], scale: Scale) -> f64 {
     if baseline.is_empty() || spread.iter().all(|other| *other == reward) {
         return 0.0;
@@ -127,6 +132,9 @@ fn compare(reward: f64, baseline: &[f64], spread: &[f64], scale: Scale) -> f64 {
             mean(&spread.iter().map(|value| (value - centre).powi(2)).collect::<Vec<_>>()).sqrt()
         }
     };
+    if !deviation.is_finite() {
+        return f64::NAN;
+    }
     if deviation == 0.0 { 0.0 } else { difference / deviation }
 }
 

@@ -21,11 +21,13 @@ pub struct Timeline {
 impl Timeline {
     /// Number of segments that hold a token.
     pub fn segments(&self) -> usize {
-        self.bounds.len() - 1
+        self.bounds.len().saturating_sub(1)
     }
 }
 
 /// The timelines of all rollouts of a tree: what is known per rollout or per token, brought to loss terms of any layout and back.
+///
+/// Terms are found by generation and offset, so a batch is of this one tree.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timelines {
     /// One a rollout, in order of their first generation.
@@ -98,12 +100,13 @@ impl Timelines {
     /// The advantage of each rollout at each of its terms, and the terms with weight 0 where a rollout is not trained.
     ///
     /// # Errors
-    /// Another number of advantages than rollouts; a term of a generation that the tree does not have.
+    /// Another number of advantages than rollouts; a term of a generation that the tree does not have; a batch of several trees.
     pub fn broadcast(&self, terms: &BatchTerms, rollouts: &[RolloutAdvantage]) -> Result<(Vec<f64>, BatchTerms), TrainError> {
         let what = "rollout advantages";
         if rollouts.len() != self.rollouts.len() {
             return Err(ObjectiveError::SignalLength { what, terms: self.rollouts.len(), found: rollouts.len() }.into());
         }
+        terms.places()?;
         let mut weighted = terms.clone();
         let mut advantages = Vec::with_capacity(terms.len());
         for (&(generation, offset), weight) in terms.ids.iter().zip(&mut weighted.weights) {
@@ -120,8 +123,9 @@ impl Timelines {
     /// Numbers per optimised token, a list a rollout, as one number a term; 0 at terms that are not optimised.
     ///
     /// # Errors
-    /// Lists of other lengths than the timelines.
+    /// Lists of other lengths than the timelines; a batch of several trees.
     pub fn to_terms(&self, terms: &BatchTerms, per_token: &[Vec<f64>]) -> Result<Vec<f64>, TrainError> {
+        terms.places()?;
         let lengths = self.rollouts.iter().map(|timeline| timeline.ids.len());
         let found: usize = per_token.iter().map(Vec::len).sum();
         if !lengths.clone().eq(per_token.iter().map(Vec::len)) {
@@ -137,23 +141,24 @@ impl Timelines {
     /// Numbers per term of a batch, such as values, as one list a rollout in the order of its timeline.
     ///
     /// # Errors
-    /// Another number of numbers than terms; an optimised token that is no term of the batch.
+    /// Another number of numbers than terms; an optimised token that is no term of the batch; a batch of several trees.
     pub fn from_terms(&self, terms: &BatchTerms, per_term: &[f64]) -> Result<Vec<Vec<f64>>, TrainError> {
         if per_term.len() != terms.len() {
             return Err(
                 ObjectiveError::SignalLength { what: "numbers per term", terms: terms.len(), found: per_term.len() }.into()
             );
         }
-        let known: HashMap<(u32, u32), f64> = terms.ids.iter().copied().zip(per_term.iter().copied()).collect();
-        let find = |&(generation, offset): &(u32, u32)| {
-            known.get(&(generation, offset)).copied().ok_or(TrainError::TermsDiffer { generation, offset })
+        let places = terms.places()?;
+        let find = |&(generation, offset): &(u32, u32)| -> Result<f64, TrainError> {
+            let at = places.get(&(generation, offset)).ok_or(TrainError::TermsDiffer { generation, offset })?;
+            Ok(per_term[*at])
         };
         self.rollouts.iter().map(|timeline| timeline.ids.iter().map(find).collect()).collect()
     }
 }
 
 /// The log-probability that the records hold for each term's target; NaN where they hold none, which an objective refuses at a term
-/// that counts.
+/// that counts. The terms are of a batch of this one tree.
 pub fn recorded_log_probabilities(layouts: &Layouts<'_>, terms: &BatchTerms) -> Vec<f64> {
     let tree = layouts.tree();
     let mut outputs: HashMap<u32, Vec<f64>> = HashMap::new();

@@ -38,6 +38,34 @@ pub enum ObjectiveError {
         /// The teacher's target.
         found: u32,
     },
+    /// Two terms of one name.
+    #[error(
+        "generation {generation}, offset {offset} is a term of the batch twice: make one batch a tree, since every file numbers its own generations"
+    )]
+    Duplicate {
+        /// Generation of both terms.
+        generation: u32,
+        /// Offset of both terms.
+        offset: u32,
+    },
+    /// A pair that points outside its batch.
+    #[error("pair {pair} reads row {row} of the {side}'s {rows} hidden states: make pairs of the batches that are run")]
+    Row {
+        /// Index of the pair.
+        pair: usize,
+        /// `student` or `teacher`.
+        side: &'static str,
+        /// The row.
+        row: i64,
+        /// How many rows there are.
+        rows: usize,
+    },
+    /// Finite numbers whose sums or squares are not.
+    #[error("{what} overflow: scale rewards and values down")]
+    Overflow {
+        /// What was to be computed.
+        what: &'static str,
+    },
     /// A loss that would make every parameter NaN.
     #[error(
         "the {what} of {terms} terms is not finite: a model rules out a token that the other side allows, or its logits are not finite; give such terms weight 0 or lower the learning rate"
@@ -91,6 +119,16 @@ pub enum ObjectiveError {
     NoOutcome {
         /// Name of the rollout.
         rollout: String,
+    },
+    /// Two queries that share tokens, which would count twice.
+    #[error("generation {generation}: a query at {start}..{end} begins inside the one before it: give each token to one query")]
+    OverlappingQueries {
+        /// The generation.
+        generation: u32,
+        /// First token of the later query.
+        start: u32,
+        /// First token behind it.
+        end: u32,
     },
     /// A query outside what its generation sampled.
     #[error("generation {generation}: a query at {start}..{end} lies outside its output of {sampled} tokens")]

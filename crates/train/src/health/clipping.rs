@@ -1,4 +1,7 @@
-use crate::batch::BatchTerms;
+use crate::{
+    batch::BatchTerms,
+    error::{ObjectiveError, TrainError},
+};
 use pleach_layout::Era;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +29,14 @@ impl ClipDistance {
 /// The clip fraction by the distance from the last eviction: 0, 1 to 3, 4 to 15 and so on, as the gaps are grouped.
 ///
 /// A conditioning that is off shows first right after an eviction. `clipped` is one number a term, 0 for what was not clipped.
-pub fn clip_fractions(terms: &BatchTerms, clipped: &[f64], eras: &[Era]) -> Vec<ClipDistance> {
+///
+/// # Errors
+/// Another number of numbers than terms; a batch of several trees, whose eras cannot be told apart.
+pub fn clip_fractions(terms: &BatchTerms, clipped: &[f64], eras: &[Era]) -> Result<Vec<ClipDistance>, TrainError> {
+    if clipped.len() != terms.len() {
+        return Err(ObjectiveError::SignalLength { what: "clipped terms", terms: terms.len(), found: clipped.len() }.into());
+    }
+    terms.places()?;
     let since: HashMap<(u32, u32), Option<u32>> = eras.iter().map(|era| ((era.generation, era.offset), era.since)).collect();
     let mut groups: BTreeMap<Option<u32>, (usize, usize)> = BTreeMap::new();
     let counted = terms.ids.iter().zip(&terms.weights).zip(clipped).filter(|((_, weight), _)| **weight != 0.0);
@@ -42,7 +52,7 @@ pub fn clip_fractions(terms: &BatchTerms, clipped: &[f64], eras: &[Era]) -> Vec<
         terms,
         clipped,
     };
-    groups.into_iter().map(of).collect()
+    Ok(groups.into_iter().map(of).collect())
 }
 
 /// The clip fraction of all terms.

@@ -15,7 +15,9 @@ pub struct HealthInput {
     pub rollouts: usize,
 }
 
-/// One figure of [`Health`] as a metric of burn's trainer; a step that did not measure it changes nothing.
+/// One figure of [`Health`] as a metric of burn's trainer; a step that did not measure it, or that is of no rollouts, changes nothing.
+///
+/// Over several steps every figure is a mean, those that are the largest of a step among them.
 #[derive(Clone)]
 pub struct HealthMetric {
     figure: HealthFigure,
@@ -57,7 +59,7 @@ impl Metric for HealthMetric {
     }
 
     fn update(&mut self, input: &HealthInput, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
-        let Some(value) = input.health.figure(self.figure) else {
+        let Some(value) = input.health.figure(self.figure).filter(|_| input.rollouts > 0) else {
             return Ok(SerializedEntry::not_available(self.figure.unit()));
         };
         self.known = true;

@@ -104,15 +104,11 @@ fn evictions_by_rollout<'t>(tree: &'t BranchTree, account: &Account) -> HashMap<
 /// Tokens of everything that was ever live in the threads of each rollout.
 fn effective_lengths(layouts: &Layouts<'_>) -> Result<Vec<usize>, TrainError> {
     let tree = layouts.tree();
-    let mut threads: Vec<(&str, &str)> = Vec::new();
-    for generation in tree.generations() {
-        let thread = (generation.rollout.as_str(), generation.thread.as_str());
-        if !threads.contains(&thread) {
-            threads.push(thread);
-        }
-    }
+    let mut known: HashSet<(&str, &str)> = HashSet::new();
+    let names = tree.generations().map(|generation| (generation.rollout.as_str(), generation.thread.as_str()));
+    let threads: Vec<&str> = names.filter(|&name| known.insert(name)).map(|(rollout, _)| rollout).collect();
     let mut lengths: HashMap<&str, usize> = HashMap::new();
-    for ((rollout, _), sequence) in threads.into_iter().zip(layouts.full()?.sequences) {
+    for (rollout, sequence) in threads.into_iter().zip(layouts.full()?.sequences) {
         *lengths.entry(rollout).or_default() += sequence.len();
     }
     Ok(tree.rollouts().into_iter().map(|rollout| lengths.get(rollout).copied().unwrap_or_default()).collect())

@@ -9,7 +9,7 @@ use std::{collections::HashMap, ops::Range};
 ///
 /// # Shapes
 /// Returns `[batch, time, width]`.
-pub(super) fn hidden_states<M: CausalModel>(model: &M, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+pub(crate) fn hidden_states<M: CausalModel>(model: &M, batch: &Batch) -> Result<Tensor<3>, TrainError> {
     let hidden_btc = model.hidden(batch)?;
     let [b, t, width] = hidden_btc.dims();
     let [rows, time] = batch.dims();

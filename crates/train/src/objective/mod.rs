@@ -12,6 +12,7 @@ mod value;
 pub use divergence::{
     Alignment, Divergence, DivergenceConfig, DivergenceKind, DivergenceOutput, Pairs, RowDivergence, Support,
 };
+pub(crate) use head::hidden_states;
 pub(crate) use nll::DEFAULT_CHUNK;
 pub use nll::{Nll, NllConfig, NllOutput};
 pub use policy_gradient::{

@@ -67,15 +67,28 @@ impl Nll {
     /// The loss of terms whose hidden states are there already, for objectives that share a forward pass.
     ///
     /// A term of weight 0 gives exactly zero loss and gradient, even where its log-probability is -inf. Where every weight is 0, or
-    /// there are no terms, so is the loss, under every [`Reduction`]. A term of another weight whose target is impossible makes the loss
-    /// infinite, which is its value; its gradient stays finite.
+    /// there are no terms, so is the loss, under every [`Reduction`].
     ///
     /// # Shapes
     /// `hidden_btc`: `[batch, time, width]`, from [`CausalModel::hidden`].
     ///
     /// # Errors
-    /// A chunk of 0; weights that are not all 0 under a sum that is not positive and finite; targets outside the vocabulary.
+    /// A chunk of 0; weights that are not all 0 under a sum that is not positive and finite; targets outside the vocabulary; a loss that
+    /// is not finite, since a target of another weight than 0 is impossible: [`log_probabilities`](crate::log_probabilities) says which.
     pub fn forward_hidden<M: CausalModel>(
+        &self,
+        model: &M,
+        hidden_btc: Tensor<3>,
+        terms: &BatchTerms,
+    ) -> Result<NllOutput, TrainError> {
+        let output = self.measure(model, hidden_btc, terms)?;
+        super::finite(&output.loss, "negative log-likelihood", terms.len())?;
+        Ok(output)
+    }
+
+    /// The same for those who look at a model and do not train it: an impossible target is a log-probability of -inf like any other, and
+    /// the loss may be infinite.
+    pub(crate) fn measure<M: CausalModel>(
         &self,
         model: &M,
         hidden_btc: Tensor<3>,

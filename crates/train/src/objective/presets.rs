@@ -34,8 +34,9 @@ pub struct Preset {
     pub numbers: &'static [Number],
 }
 
-const DEFAULT: &str = "library default, after DAPO (arXiv 2503.14476); the paper's own number is not recorded here";
-const DAPO: &str = "arXiv 2503.14476, section 4.1";
+const DEFAULT: &str = "chosen here, the clips of DAPO (arXiv 2503.14476), since the paper's own number is not recorded here";
+const DAPO: &str = "arXiv 2503.14476";
+const NO_DISCOUNT: &str = "chosen here: one reward at the end of a rollout is worth the same wherever a token stands";
 const COMPACTION_RL: &str = "arXiv 2607.05378";
 
 /// The clips that a preset holds because it holds some.
@@ -64,7 +65,8 @@ impl Preset {
         }
     }
 
-    /// ReSum-GRPO, arXiv 2509.13313: as SUPO between rollouts. The summariser is no policy, so its tokens are no loss terms.
+    /// ReSum-GRPO, arXiv 2509.13313: as SUPO between rollouts. The summariser is no policy, so its tokens are no loss terms. That
+    /// overlong rollouts are trained is chosen here: an overlong mask is told of SUPO only.
     pub fn resum_grpo() -> Self {
         Self { name: "resum_grpo", paper: "arXiv 2509.13313", advantage: Some(group(Overlong::Keep)), ..Self::supo() }
     }
@@ -84,7 +86,7 @@ impl Preset {
             policy: policy(0.20, 0.28),
             group_size: Some(1),
             numbers: &[
-                Number { what: "gae.gamma", value: 1.0, source: COMPACTION_RL },
+                Number { what: "gae.gamma", value: 1.0, source: NO_DISCOUNT },
                 Number { what: "gae.lambda.alpha", value: 1.5, source: COMPACTION_RL },
                 Number { what: "group_size", value: 1.0, source: COMPACTION_RL },
                 Number { what: "policy.clip.low", value: 0.20, source: DEFAULT },
@@ -94,12 +96,14 @@ impl Preset {
     }
 
     /// AutoCompact, project page autocompact.github.io: the rollout's advantage on the `compact()` decision, the summary and what
-    /// follows alike, which is what happens to every sampled token here.
+    /// follows alike, which is what happens to every sampled token here. That overlong rollouts are trained is chosen here.
     pub fn auto_compact() -> Self {
         Self { name: "auto_compact", paper: "autocompact.github.io", advantage: Some(group(Overlong::Keep)), ..Self::supo() }
     }
 
-    /// DAPO, arXiv 2503.14476: a clip that is higher above than below, a token-level mean, no KL to a reference.
+    /// DAPO, arXiv 2503.14476: a clip that is higher above than below, a token-level mean, no KL to a reference, no gradient from
+    /// truncated answers (its overlong filtering). Its dynamic sampling and its soft penalty of length are the sampler's and the
+    /// reward's, and not here.
     pub fn dapo() -> Self {
         Self {
             name: "dapo",
@@ -107,11 +111,10 @@ impl Preset {
             advantage: Some(group(Overlong::Mask)),
             gae: None,
             policy: policy(0.20, 0.28),
-            group_size: Some(16),
+            group_size: None,
             numbers: &[
                 Number { what: "policy.clip.low", value: 0.20, source: DAPO },
                 Number { what: "policy.clip.high", value: 0.28, source: DAPO },
-                Number { what: "group_size", value: 16.0, source: DAPO },
             ],
         }
     }

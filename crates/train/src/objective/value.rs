@@ -19,6 +19,8 @@ pub struct ValueHeadConfig {
     /// Width of the hidden states.
     pub width: usize,
     /// How far a value may move from the one that advantages were computed with; none leaves clipping out.
+    ///
+    /// 0.2 is chosen here, so that values are held as tightly as ratios are.
     #[config(default = "Some(0.2)")]
     pub clip: Option<f64>,
     /// How terms become one number.
@@ -31,8 +33,8 @@ impl ValueHeadConfig {
     pub fn init(&self, precision: Precision, device: &Device) -> ValueHead {
         let options = (device, precision.dtype());
         ValueHead {
-            weight: Param::from_tensor(Tensor::zeros([self.width], options)),
-            bias: Param::from_tensor(Tensor::zeros([1], options)),
+            weight_c: Param::from_tensor(Tensor::zeros([self.width], options)),
+            bias_1: Param::from_tensor(Tensor::zeros([1], options)),
             clip: self.clip,
             reduction: self.reduction,
         }
@@ -41,11 +43,12 @@ impl ValueHeadConfig {
 
 /// A critic on top of a model's hidden states: the value of a state is what will be got from its next token on.
 ///
-/// The loss is `1/2 max((v - R)^2, (v_old + clip(v - v_old, -c, c) - R)^2)`, as in PPO (arXiv 1707.06347 and its implementations).
+/// The loss is `1/2 max((v - R)^2, (v_old + clip(v - v_old, -c, c) - R)^2)`, the
+/// clipping of PPO (arXiv 1707.06347) done to values, as its implementations do.
 #[derive(Module, Debug)]
 pub struct ValueHead {
-    weight: Param<Tensor<1>>,
-    bias: Param<Tensor<1>>,
+    weight_c: Param<Tensor<1>>,
+    bias_1: Param<Tensor<1>>,
     #[module(skip)]
     clip: Option<f64>,
     #[module(skip)]
@@ -73,7 +76,7 @@ impl ValueHead {
     /// Hidden states of another width.
     pub fn values(&self, hidden_btc: Tensor<3>, terms: &BatchTerms) -> Result<Tensor<1>, TrainError> {
         let [b, t, found] = hidden_btc.dims();
-        let [width] = self.weight.dims();
+        let [width] = self.weight_c.dims();
         if found != width {
             let expected = vec![b, t, width];
             return Err(TrainError::ModelShape { what: "hidden states", expected, found: vec![b, t, found] });
@@ -85,8 +88,8 @@ impl ValueHead {
         }
         let sources_n = Tensor::<1, Int>::from_data(terms.sources.as_slice(), &device);
         let selected_nc = hidden_nc.select(0, sources_n);
-        let products_nc = selected_nc.mul(self.weight.val().unsqueeze_dim::<2>(0));
-        Ok(products_nc.sum_dim(1).squeeze_dim::<1>(1).add(self.bias.val()))
+        let products_nc = selected_nc.mul(self.weight_c.val().unsqueeze_dim::<2>(0));
+        Ok(products_nc.sum_dim(1).squeeze_dim::<1>(1).add(self.bias_1.val()))
     }
 
     /// The clipped loss of values against returns.

@@ -79,7 +79,7 @@ pub struct RowDivergence {
 }
 
 impl Divergence {
-    /// The divergence of rows of logits that are there already.
+    /// The divergence of rows of logits that are there already, computed in the student's dtype, or in float32 where that is less.
     ///
     /// # Shapes
     /// `teacher_kv`, `student_kv`: `[k, vocabulary]`; `targets`: `[k]`, read for [`Support::SampledToken`] only.
@@ -98,6 +98,7 @@ impl Divergence {
         let (kind, temperature) = (self.config.kind, self.config.temperature);
         let teacher_kv = tempered(teacher_kv.without_autodiff(), temperature);
         let student_kv = tempered(student_kv, temperature);
+        let teacher_kv = teacher_kv.cast(student_kv.dtype());
         let (logp_kb, logq_kb) = match self.config.support {
             Support::Vocabulary => (log_softmax(teacher_kv), log_softmax(student_kv)),
             Support::TopK(top) => support::buckets(teacher_kv, student_kv, top),
@@ -124,7 +125,7 @@ impl Divergence {
     ///
     /// # Errors
     /// Settings out of range, as [`Nll`](crate::Nll) besides, and a divergence that is not finite: a student that rules out what the
-    /// teacher may say.
+    /// teacher may say. Pairs that do not fit the hidden states; a teacher on another device than the student.
     pub fn forward_hidden<S: CausalModel, T: CausalModel>(
         &self,
         (student, student_btc): (&S, Tensor<3>),
@@ -134,6 +135,11 @@ impl Divergence {
         self.check()?;
         let (student_nc, teacher_nc) = (flat(student_btc), flat(teacher_btc.without_autodiff()));
         let device = student_nc.device().without_autodiff();
+        if teacher_nc.device().without_autodiff() != device {
+            let what = "student and teacher lie on two devices: move the teacher and its batch to the student's".to_owned();
+            return Err(TrainError::Unsupported { what });
+        }
+        pairs.check(student_nc.dims()[0], teacher_nc.dims()[0])?;
         if pairs.is_empty() {
             let none_n = Tensor::from_data(TensorData::new(Vec::<f64>::new(), [0]), (&device, student_nc.dtype()));
             let total_variation_n = (self.config.support != Support::SampledToken).then(|| none_n.clone());

@@ -34,14 +34,14 @@ impl Pairs {
     /// The pairs of some aligned terms.
     ///
     /// # Errors
-    /// A term that its batch does not have, or whose target is another token on the other side.
+    /// A term that its batch does not have, or whose target is another token on the other side; a batch of several trees, in which terms
+    /// of one name are ambiguous.
     pub fn new(
         student: &BatchTerms,
         teacher: &BatchTerms,
         aligned: impl IntoIterator<Item = Alignment>,
     ) -> Result<Self, TrainError> {
-        let place = |terms: &BatchTerms| -> HashMap<(u32, u32), usize> { terms.ids.iter().copied().zip(0..).collect() };
-        let (students, teachers) = (place(student), place(teacher));
+        let (students, teachers) = (student.places()?, teacher.places()?);
         let find = |places: &HashMap<(u32, u32), usize>, (generation, offset), side| {
             places.get(&(generation, offset)).copied().ok_or(ObjectiveError::Unpaired { generation, offset, side })
         };
@@ -59,6 +59,33 @@ impl Pairs {
             pairs.ids.push(own);
         }
         Ok(pairs)
+    }
+
+    /// What [`Divergence`](super::Divergence) relies on, since each field may be written by hand.
+    pub(super) fn check(&self, student_rows: usize, teacher_rows: usize) -> Result<(), TrainError> {
+        let terms = self.targets.len();
+        let lengths = [
+            ("students of pairs", self.students.len()),
+            ("teachers of pairs", self.teachers.len()),
+            ("weights of pairs", self.weights.len()),
+            ("ids of pairs", self.ids.len()),
+        ];
+        if let Some((what, found)) = lengths.into_iter().find(|&(_, length)| length != terms) {
+            return Err(ObjectiveError::SignalLength { what, terms, found }.into());
+        }
+        for (side, list, rows) in [("student", &self.students, student_rows), ("teacher", &self.teachers, teacher_rows)] {
+            let outside = |row: &i64| usize::try_from(*row).map_or(true, |row| row >= rows);
+            if let Some(pair) = list.iter().position(outside) {
+                return Err(ObjectiveError::Row { pair, side, row: list[pair], rows }.into());
+            }
+        }
+        match self.weights.iter().position(|weight| !weight.is_finite()) {
+            None => Ok(()),
+            Some(at) => {
+                let ((generation, offset), value) = (self.ids[at], self.weights[at]);
+                Err(ObjectiveError::SignalValue { what: "weight of a pair", generation, offset, value }.into())
+            }
+        }
     }
 
     /// Number of pairs.

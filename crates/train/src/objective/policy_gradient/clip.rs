@@ -10,7 +10,7 @@ pub struct ClipConfig {
     /// How far above 1; higher than `low` in DAPO, so that unlikely tokens can be encouraged.
     #[config(default = 0.28)]
     pub high: f64,
-    /// The largest ratio that counts where the advantage is negative (dual clip, Ye et al., arXiv 1912.09729); none leaves it out.
+    /// The largest ratio that counts where the advantage is negative (dual clip); none leaves it out.
     pub dual: Option<f64>,
 }
 

@@ -24,6 +24,8 @@ use burn::{
 use std::ops::Range;
 
 /// The largest |log ratio| that is exponentiated; beyond it a ratio stays at e^20 or e^-20 and has no gradient.
+///
+/// Chosen here: e^20 is five hundred million, far outside every clip, and its square is still a number in float32.
 pub const MAX_LOG_RATIO: f64 = 20.0;
 
 /// Configuration of [`PolicyGradient`].
@@ -173,11 +175,12 @@ fn plain(column_k1: &Tensor<2>) -> Tensor<1> {
 /// log p - log p_old within the bounds that can be exponentiated.
 fn log_ratio(logp_k1: Tensor<2>, old_k1: Tensor<2>) -> Tensor<2> {
     let impossible_k1 = logp_k1.clone().equal_scalar(f64::NEG_INFINITY);
-    logp_k1.mask_fill(impossible_k1, -1e4).sub(old_k1).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+    let log_ratio_k1 = logp_k1.mask_fill(impossible_k1.clone(), 0.0).sub(old_k1).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO);
+    log_ratio_k1.mask_fill(impossible_k1, -MAX_LOG_RATIO)
 }
 
-/// `exp(log q - log p) - (log q - log p) - 1` from log p - log q: an estimate of KL(p || q) at a token of p that is never below 0
-/// (Schulman, *Approximating KL Divergence*, 2020).
+/// `exp(log q - log p) - (log q - log p) - 1` from log p - log q: an estimate of KL(p || q) at a token of p that is never below 0,
+/// since e^x >= 1 + x (GRPO, arXiv 2402.03300).
 fn low_variance_kl(log_ratio_k1: Tensor<2>) -> Tensor<2> {
     let inverse_k1 = log_ratio_k1.neg();
     inverse_k1.clone().exp().sub(inverse_k1).sub_scalar(1.0)

@@ -47,11 +47,14 @@ pub struct Hindsight {
 /// Adds teacher branches to a tree of groups of rollouts: the context of every generation with queries, then a block of the queries
 /// and outcomes of its whole group, then the same output once more, without loss.
 ///
-/// A teacher shares its trunk with the agent, so it adds one block and one output to the packed layout. Its generations belong to
-/// rollouts and threads of their own, which no other layout or objective need know.
+/// A teacher shares its trunk with the agent, so it adds one block and one output to the packed layout. Its generations belong to the
+/// agent's rollout, in threads of their own, and to its terms of weight 0: [`Timelines`](crate::Timelines) of the new tree hold the
+/// same optimised tokens and reach every term. Layouts by thread (`compressed`, `full`) and what counts sampled tokens
+/// ([`RolloutHealth`](crate::RolloutHealth)) count teachers too: ask them of the tree before.
 ///
 /// # Errors
-/// A query outside what its generation sampled, and a rollout with queries and without an outcome.
+/// A query outside what its generation sampled or inside another one, a rollout with queries and without an outcome, and ids that are
+/// used up.
 pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTemplate) -> Result<Hindsight, TrainError> {
     let outcomes: HashMap<&str, &Outcome> = tree.outcomes().map(|outcome| (outcome.rollout.as_str(), outcome)).collect();
     let mut by_generation: BTreeMap<GenerationId, Vec<Query>> = BTreeMap::new();
@@ -68,13 +71,20 @@ pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTempl
         }
         by_generation.entry(query.generation).or_default().push(*query);
     }
+    for queries in by_generation.values_mut() {
+        queries.sort();
+        if let Some(pair) = queries.windows(2).find(|pair| pair[1].start < pair[0].end) {
+            let Query { generation, start, end } = pair[1];
+            return Err(ObjectiveError::OverlappingQueries { generation: generation.0, start, end }.into());
+        }
+    }
     let mut writer = Writer::new(tree);
     let mut aligned = Vec::new();
     for generation in tree.generations() {
         let Some(queries) = by_generation.get(&generation.id) else { continue };
         let Some(outcome) = outcomes.get(generation.rollout.as_str()) else { continue };
-        let block = writer.block(&outcome.group, || block(tree, &outcome.group, &by_generation, template));
-        let teacher = writer.teacher(tree, generation, block);
+        let block = writer.block(&outcome.group, || block(tree, &outcome.group, &by_generation, template))?;
+        let teacher = writer.teacher(tree, generation, block)?;
         for query in queries {
             let pair = |offset| Alignment { student: (generation.id.0, offset), teacher: (teacher.0, offset) };
             aligned.extend((query.start..query.end).map(pair));
@@ -109,61 +119,77 @@ fn block(
 /// Records with more behind them, under ids that nothing uses.
 struct Writer {
     records: Vec<Record>,
-    segment: u32,
-    context: u32,
-    generation: u32,
-    suffix: String,
+    segments: Unused,
+    contexts: Unused,
+    generations: Unused,
+    /// What the names of teachers' threads hold and no other thread's does.
+    mark: String,
     blocks: HashMap<String, SegmentId>,
 }
 
 impl Writer {
     fn new(tree: &BranchTree) -> Self {
-        let after = |ids: &mut dyn Iterator<Item = u32>| ids.max().map_or(0, |id| id + 1);
         let records = tree.records().to_vec();
-        let segment = after(&mut records.iter().filter_map(|record| match record {
+        let segments = Unused::after(records.iter().filter_map(|record| match record {
             Record::Segment(segment) => Some(segment.id.0),
             _ => None,
         }));
-        let context = after(&mut tree.contexts().filter_map(pleach_tree::Context::id).map(|id| id.0));
-        let generation = after(&mut tree.generations().map(|generation| generation.id.0));
-        let mut suffix = "#hindsight".to_owned();
-        while tree.generations().any(|generation| generation.rollout.ends_with(&suffix)) {
-            suffix.push('#');
+        let contexts = Unused::after(tree.contexts().filter_map(pleach_tree::Context::id).map(|id| id.0));
+        let generations = Unused::after(tree.generations().map(|generation| generation.id.0));
+        let mut mark = "#hindsight".to_owned();
+        while tree.generations().any(|generation| generation.thread.contains(&mark)) {
+            mark.push('#');
         }
-        Self { records, segment, context, generation, suffix, blocks: HashMap::new() }
+        Self { records, segments, contexts, generations, mark, blocks: HashMap::new() }
     }
 
     /// The block of a group, written once.
-    fn block(&mut self, group: &str, tokens: impl FnOnce() -> Vec<u32>) -> SegmentId {
+    fn block(&mut self, group: &str, tokens: impl FnOnce() -> Vec<u32>) -> Result<SegmentId, TrainError> {
         if let Some(&id) = self.blocks.get(group) {
-            return id;
+            return Ok(id);
         }
-        let id = self.write(Segment::new(SegmentId(0), Role::User, Origin::Harness).with_tokens(tokens()));
+        let id = self.write(Segment::new(SegmentId(0), Role::User, Origin::Harness).with_tokens(tokens()))?;
         self.blocks.insert(group.to_owned(), id);
-        id
+        Ok(id)
     }
 
-    fn write(&mut self, segment: Segment) -> SegmentId {
-        let id = SegmentId(self.segment);
-        self.segment += 1;
+    fn write(&mut self, segment: Segment) -> Result<SegmentId, TrainError> {
+        let id = SegmentId(self.segments.take()?);
         self.records.push(Record::Segment(Segment { id, ..segment }));
-        id
+        Ok(id)
     }
 
     /// The generation once more, behind a block.
-    fn teacher(&mut self, tree: &BranchTree, generation: &Generation, block: SegmentId) -> GenerationId {
-        let (context, id) = (ContextId(self.context), GenerationId(self.generation));
-        self.context += 1;
-        self.generation += 1;
-        let from = Some(generation.context);
-        self.records.push(Record::Append(Append { context, from, segments: vec![block], extra: Extra::new() }));
-        let output = generation.output.iter().filter_map(|&id| tree.segment(id)).map(|segment| self.write(unweighted(segment)));
-        let output = output.collect();
-        let (rollout, thread) =
-            (format!("{}{}", generation.rollout, self.suffix), format!("{}/{}", generation.thread, generation.id.0));
-        let policy = generation.policy.clone();
+    fn teacher(&mut self, tree: &BranchTree, agent: &Generation, block: SegmentId) -> Result<GenerationId, TrainError> {
+        let (context, id) = (ContextId(self.contexts.take()?), GenerationId(self.generations.take()?));
+        let append = Append { context, from: Some(agent.context), segments: vec![block], extra: Extra::new() };
+        self.records.push(Record::Append(append));
+        let output = agent.output.iter().filter_map(|&id| tree.segment(id)).map(|segment| self.write(unweighted(segment)));
+        let output = output.collect::<Result<_, _>>()?;
+        let thread = format!("{}{}/{}", agent.thread, self.mark, agent.id.0);
+        let (rollout, policy) = (agent.rollout.clone(), agent.policy.clone());
         self.records.push(Record::Generation(Generation { rollout, thread, policy, ..Generation::new(id, context, output) }));
-        id
+        Ok(id)
+    }
+}
+
+/// Ids from one on.
+struct Unused {
+    next: Option<u32>,
+}
+
+impl Unused {
+    fn after(used: impl Iterator<Item = u32>) -> Self {
+        Self { next: used.max().map_or(Some(0), |id| id.checked_add(1)) }
+    }
+
+    fn take(&mut self) -> Result<u32, TrainError> {
+        let Some(id) = self.next else {
+            let what = format!("the records use id {}, behind which there is none for a teacher: number them from 0", u32::MAX);
+            return Err(TrainError::Unsupported { what });
+        };
+        self.next = id.checked_add(1);
+        Ok(id)
     }
 }
 

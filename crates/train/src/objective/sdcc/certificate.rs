@@ -1,4 +1,4 @@
-use super::bounds::pinsker;
+use super::bounds::{gradient_bound, loss_bound, pinsker, scaled};
 use crate::gradients::larger;
 use pleach_layout::Era;
 use serde::Serialize;
@@ -22,6 +22,16 @@ impl Residual {
     pub fn pinsker(&self) -> f64 {
         pinsker(self.kl)
     }
+
+    /// The largest error of the loss at this term for advantages within `a_max` of 0: [`loss_bound`].
+    pub fn loss_bound(&self, a_max: f64) -> f64 {
+        loss_bound(self.kl, a_max)
+    }
+
+    /// The largest L1 error of the policy gradient at this term's logits for such advantages: [`gradient_bound`].
+    pub fn gradient_bound(&self, a_max: f64) -> f64 {
+        gradient_bound(self.kl, a_max)
+    }
 }
 
 /// How much of what was sampled SDCC trains.
@@ -38,7 +48,7 @@ pub struct SdccCoverage {
 impl SdccCoverage {
     /// Sampled tokens that SDCC does not train.
     pub fn untrained(&self) -> usize {
-        self.sampled - self.supervised
+        self.sampled.saturating_sub(self.supervised)
     }
 
     /// Supervised over sampled; 1 where nothing was sampled.
@@ -51,6 +61,9 @@ impl SdccCoverage {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct JunctionCertificate {
     /// The context that the eviction made; `None` for what no eviction follows, and for the sum over all.
+    ///
+    /// What a chat template leaves out of later prompts is no eviction of the harness's, so terms that diverge through it alone stand
+    /// under `None`.
     pub junction: Option<u32>,
     /// What of the tokens before it is trained.
     #[serde(flatten)]
@@ -67,6 +80,26 @@ pub struct JunctionCertificate {
     pub pinsker_mean: f64,
     /// Pinsker's bound at the largest KL, which is above every total variation.
     pub pinsker_max: f64,
+    /// Sum over the diverging terms of the largest error of the loss, for advantages within 1 of 0.
+    pub loss_bound_sum: f64,
+    /// Largest of these.
+    pub loss_bound_max: f64,
+    /// Sum over the diverging terms of the largest L1 error of the policy gradient at their logits, for advantages within 1 of 0.
+    pub gradient_bound_sum: f64,
+    /// Largest of these.
+    pub gradient_bound_max: f64,
+}
+
+impl JunctionCertificate {
+    /// The largest error of the summed loss of its terms for advantages within `a_max` of 0, which is at least 0; else NaN.
+    pub fn loss_bound(&self, a_max: f64) -> f64 {
+        scaled(a_max, self.loss_bound_sum)
+    }
+
+    /// The largest L1 error of the policy gradient at all its terms' logits for such advantages.
+    pub fn gradient_bound(&self, a_max: f64) -> f64 {
+        scaled(a_max, self.gradient_bound_sum)
+    }
 }
 
 /// How consistent a model is between `compressed` and the live views, junction by junction.
@@ -127,5 +160,9 @@ fn summary(
         total_variation_max: max(|residual| residual.total_variation),
         pinsker_mean: sum(Residual::pinsker) / count,
         pinsker_max: pinsker(kl_max),
+        loss_bound_sum: sum(|residual| residual.loss_bound(1.0)),
+        loss_bound_max: loss_bound(kl_max, 1.0),
+        gradient_bound_sum: sum(|residual| residual.gradient_bound(1.0)),
+        gradient_bound_max: gradient_bound(kl_max, 1.0),
     }
 }

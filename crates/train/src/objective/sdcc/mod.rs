@@ -32,13 +32,13 @@ pub struct SdccConfig {
     /// Fraction of the steps over which the weight rises from 0.
     #[config(default = 0.2)]
     pub ramp: f64,
-    /// How the residual is measured; its reduction is that of the task loss.
+    /// How the residual is measured; its reduction and chunk are not read, they are those below.
     #[config(default = "DivergenceConfig::new()")]
     pub divergence: DivergenceConfig,
     /// How terms become one number, for the task loss and the residual alike.
     #[config(default = "Reduction::Sum")]
     pub reduction: Reduction,
-    /// Loss terms whose logits exist at one time.
+    /// Loss terms whose logits exist at one time, for the task loss and the residual alike.
     #[config(default = "DEFAULT_CHUNK")]
     pub chunk: usize,
 }
@@ -77,10 +77,7 @@ impl Sdcc {
     /// A lambda below 0 or not finite, a ramp outside 0 to 1.
     pub fn lambda(&self, step: usize, steps: usize) -> Result<f64, TrainError> {
         let SdccConfig { lambda, ramp, .. } = self.config;
-        if !(lambda.is_finite() && lambda >= 0.0) {
-            let expected = "a finite number, 0 or above";
-            return Err(ObjectiveError::Setting { setting: "the weight of the SDCC residual", value: lambda, expected }.into());
-        }
+        check(lambda)?;
         if !(0.0..=1.0).contains(&ramp) {
             let expected = "a fraction of the steps, 0 to 1";
             return Err(ObjectiveError::Setting { setting: "the ramp of the SDCC residual", value: ramp, expected }.into());
@@ -94,7 +91,7 @@ impl Sdcc {
     /// With a lambda of 0, or where no term diverges, this is exactly the task loss and no teacher runs.
     ///
     /// # Errors
-    /// As [`Nll`](crate::Nll) and [`Divergence`](crate::Divergence); what a model finds wrong.
+    /// As [`Nll`](crate::Nll) and [`Divergence`](crate::Divergence); a lambda below 0 or not finite; what a model finds wrong.
     pub fn forward<M: CausalModel>(
         &self,
         student: &M,
@@ -102,6 +99,7 @@ impl Sdcc {
         batch: &SdccBatch,
         lambda: f64,
     ) -> Result<SdccOutput, TrainError> {
+        check(lambda)?;
         let student_btc = hidden_states(student, &batch.student)?;
         let nll = NllConfig::new().with_reduction(self.config.reduction).with_chunk(self.config.chunk).init();
         let task = nll.forward_hidden(student, student_btc.clone(), batch.student.terms())?;
@@ -133,4 +131,13 @@ impl Sdcc {
         let divergence = self.config.divergence.clone().with_reduction(reduction).with_chunk(self.config.chunk).init();
         divergence.forward_hidden((student, student_btc), (&teacher, teacher_btc), &batch.pairs)
     }
+}
+
+/// Refuses a weight of the residual that would push the student away from its teacher, or make every parameter NaN.
+fn check(lambda: f64) -> Result<(), TrainError> {
+    if lambda.is_finite() && lambda >= 0.0 {
+        return Ok(());
+    }
+    let expected = "a finite number, 0 or above";
+    Err(ObjectiveError::Setting { setting: "the weight of the SDCC residual", value: lambda, expected }.into())
 }

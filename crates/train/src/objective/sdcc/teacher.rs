@@ -71,16 +71,16 @@ impl<M: CausalModel> MovingAverage<M> {
     /// Takes in a student's weights.
     ///
     /// # Errors
-    /// A student that lacks a parameter: it must descend from the one that the average started at.
+    /// A student that lacks a parameter or has more: it must descend from the one that the average started at.
     pub fn update(&mut self, student: &M) -> Result<(), TrainError> {
         let mut latest = Latest::default();
         student.valid().visit(&mut latest);
         let mut mix = Mix { latest, decay: self.decay, missing: 0 };
         let model = self.model.clone().map(&mut mix);
-        if mix.missing > 0 {
+        let (missing, more) = (mix.missing, mix.latest.of_parameter.len());
+        if missing + more > 0 {
             let what = format!(
-                "the student lacks {} parameters of its moving average: start the average at the model that is trained",
-                mix.missing
+                "the student lacks {missing} parameters of its moving average and has {more} more: start the average at the model that is trained"
             );
             return Err(TrainError::Unsupported { what });
         }
