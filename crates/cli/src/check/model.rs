@@ -28,8 +28,8 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) fn open(check: &Check) -> Result<Self> {
-        check.device.check_precision(check.dtype)?;
         let device = check.device.open()?.autodiff();
+        check.device.check_precision(check.dtype)?;
         Ok(Self {
             folder: check.model.clone(),
             seed: check.seed,
