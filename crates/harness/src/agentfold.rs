@@ -19,7 +19,8 @@ use crate::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
 
 /// How a run of AgentFold is told from other files.
-pub(crate) const FORMAT: Format = Format::new("agentfold", "an AgentFold run of raw outputs", is_run, convert).with_least(has_steps);
+pub(crate) const FORMAT: Format =
+    Format::new("agentfold", "an AgentFold run of raw outputs", is_run, convert).with_least(has_steps);
 
 fn is_run(shape: &Shape) -> bool {
     let steps = shape.has("question") && shape.has("steps[].output");

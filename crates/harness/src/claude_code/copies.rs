@@ -100,7 +100,8 @@ impl Copies {
 pub(super) fn unread(member: &Member, error: &HarnessError) -> Fault {
     let (name, error) = (format!("{}: ", member.name), error.to_string());
     let error = error.strip_prefix(&name).unwrap_or(&error);
-    let message = format!("what lies beside is not read to its end, so what it has in common with the session may be missed: {error}");
+    let message =
+        format!("what lies beside is not read to its end, so what it has in common with the session may be missed: {error}");
     Fault::Harness { code: "unread-beside", message }
 }
 
