@@ -67,19 +67,21 @@ impl Copies {
         Ok(copies)
     }
 
-    /// Keeps the lines of a file that begins with `start` and comes before the one of rank `own`.
+    /// Keeps the lines of a file that begins with `start` and comes before the one of rank `own`; of one that breaks off none, as
+    /// its calls are in no other session's records then.
     fn take(&mut self, member: &Member, start: &str, own: &(u64, String), options: ReadOptions) -> Result<(), HarnessError> {
         if rank(member)? > *own || first_uuid(member)?.as_deref() != Some(start) {
             return Ok(());
         }
         // What is wrong with that file is told where it is converted itself.
-        let (mut values, mut report) = (Vec::<Uuid>::new(), Report::default());
+        let (mut values, mut uuids, mut report) = (Vec::<Uuid>::new(), Vec::new(), Report::default());
         let lenient = ReadOptions { lenient: true, ..options };
         let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
         let io = |source| HarnessError::io(&member.name, source);
         while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
-            self.uuids.extend(values.drain(..).filter_map(|line| line.uuid));
+            uuids.extend(values.drain(..).filter_map(|line| line.uuid));
         }
+        self.uuids.extend(uuids);
         Ok(())
     }
 
