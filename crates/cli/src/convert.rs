@@ -48,7 +48,7 @@ impl Convert {
         }
         loaded.list_found();
         if self.out.as_os_str() == "-" {
-            return self.to.write(&loaded.tree, io::stdout().lock());
+            return self.to.write(&loaded.tree, io::stdout().lock()).context("standard output");
         }
         let out = File::create(&self.out)
             .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;

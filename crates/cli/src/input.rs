@@ -1,18 +1,19 @@
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pleach_harness::claude_code::UsageCheck;
-use pleach_harness::{Harness, Renderer};
-use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity};
+use pleach_harness::{Harness, HarnessError, Renderer};
+use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity, TreeError};
 
 use crate::output;
 
 /// What to read and how.
 #[derive(Args)]
 pub(crate) struct Input {
-    /// A session of a harness or an eviction-record file; check and inspect take a folder of them too
+    /// A session of a harness or an eviction-record file, - for standard input; check and inspect take a folder of them too
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
     /// Read the file as this format, instead of the one that its content says
@@ -21,6 +22,9 @@ pub(crate) struct Input {
     /// Repair what can be repaired in a damaged file, and list it, instead of rejecting the file
     #[arg(long)]
     pub(crate) lenient: bool,
+    /// What lies at the path, opened once, because a pipe cannot be read again.
+    #[arg(skip)]
+    opened: OnceLock<pleach_harness::Input>,
 }
 
 /// How text becomes tokens.
@@ -71,6 +75,26 @@ impl Input {
         if self.lenient { ReadOptions::LENIENT } else { ReadOptions::STRICT }
     }
 
+    /// Whether the path is a folder; standard input is none.
+    pub(crate) fn is_folder(&self) -> bool {
+        self.path.as_os_str() != "-" && self.path.is_dir()
+    }
+
+    fn open(&self, path: &Path) -> Result<pleach_harness::Input> {
+        if path != self.path {
+            return Ok(pleach_harness::Input::open(path)?);
+        }
+        if let Some(input) = self.opened.get() {
+            return Ok(input.clone());
+        }
+        let input = if path.as_os_str() == "-" {
+            pleach_harness::Input::stream("standard input", std::io::stdin().lock())?
+        } else {
+            pleach_harness::Input::open(path)?
+        };
+        Ok(self.opened.get_or_init(|| input).clone())
+    }
+
     /// The sessions to read: the path itself, or all sessions and record files below a folder.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
         let found = self.found()?.into_iter();
@@ -79,7 +103,7 @@ impl Input {
 
     /// The same, where a part of a folder that cannot be listed is one of them.
     pub(crate) fn found(&self) -> Result<Vec<Result<PathBuf, Unlisted>>> {
-        if !self.path.is_dir() || self.is_session(&self.path) {
+        if !self.is_folder() || self.is_session(&self.path) {
             return Ok(vec![Ok(self.path.clone())]);
         }
         let mut files = Vec::new();
@@ -124,7 +148,7 @@ impl Input {
 
     /// The one file that a verb takes.
     pub(crate) fn file(&self) -> Result<&Path> {
-        if self.path.is_dir() && !self.is_session(&self.path) {
+        if self.is_folder() && !self.is_session(&self.path) {
             bail!("{}: is a folder; name one file", self.path.display());
         }
         Ok(&self.path)
@@ -132,15 +156,15 @@ impl Input {
 
     /// Reads a file and builds its tree as it was recorded, text where the harness recorded text.
     pub(crate) fn read(&self, path: &Path) -> Result<Loaded> {
-        let name = path.display().to_string();
-        let input = pleach_harness::Input::open(path)?;
+        let input = self.open(path)?;
+        let name = input.name().to_string();
         let harness = match self.from {
             Some(harness) => harness,
             None => pleach_harness::detect(&input)?,
         };
         let (tree, found, usage) = match harness {
             Harness::Records => {
-                let (tree, report) = BranchTree::read(input.reader()?, name.as_str(), self.options())?;
+                let (tree, report) = BranchTree::read(input.reader()?, name.as_str(), self.options()).map_err(unread)?;
                 (tree, report.diagnostics, None)
             }
             _ => {
@@ -206,6 +230,14 @@ impl Loaded {
 fn formats() -> impl TypedValueParser<Value = Harness> {
     let names = PossibleValuesParser::new(Harness::ALL.iter().map(|harness| harness.name()));
     names.try_map(|name| Harness::named(&name))
+}
+
+/// An error of records, in which a stream that cannot be read says what an adapter would say of it.
+fn unread(error: TreeError) -> anyhow::Error {
+    match error {
+        TreeError::Io { .. } => HarnessError::from(error).into(),
+        error => error.into(),
+    }
 }
 
 /// The name of records that were made of a file: their numbers are not the file's lines.

@@ -19,7 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Build the conditioning tree of an agent rollout whose harness compacts its context, and see what training on it would mean.
 ///
-/// Exit status: 0 when all is well, 1 when a check failed, 2 for bad input.
+/// Exit status: 0 when all is well, 1 when a check failed or did not fit into memory, 2 for bad input.
 #[derive(Parser)]
 #[command(name = "pleach", version, max_term_width = 100)]
 struct Cli {

@@ -65,6 +65,8 @@ fn what_a_session_reads_of_its_sub_agents_is_no_session_of_its_own() {
     assert_eq!(rows.len(), 1, "{text}");
     assert!(rows[0]["file"].as_str().unwrap().ends_with("session-1.jsonl"));
     assert_eq!(rows[0]["generations"], 2);
+    let table = pleach::stdout(&["inspect", &folder.path().display().to_string()]);
+    assert_eq!(table.lines().last(), Some("1 session, read"));
 }
 
 #[cfg(target_os = "linux")]
@@ -78,13 +80,35 @@ fn a_full_disk_is_said_to_be_one_that_cannot_be_written() {
 }
 
 #[test]
-fn a_format_that_is_forced_is_taken_at_its_word() {
+fn a_format_that_is_forced_and_of_which_nothing_is_found_is_bad_input() {
     let folder = folder();
-    let steps = folder.path().join("steps.json").display().to_string();
-    let output = pleach(&["convert", &steps, "--from", "codex", "--out", "-"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(!text.contains("\"t\":\"generation\""), "{text}");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (session, steps) = (path("deeper/b.jsonl"), path("steps.json"));
+    for (file, formats) in [
+        (&session, &["atif", "tc-rag", "agentfold", "codex", "opencode", "inspect-ai"][..]),
+        (&steps, &["codex", "opencode", "gemini-cli", "inspect-ai", "tc-rag", "agentfold"]),
+    ] {
+        for format in formats {
+            let (code, error) = pleach::failure(&["inspect", file, "--from", format]);
+            assert_eq!(code, 2, "{format}: {error}");
+            assert!(error.contains(&format!("nothing in it is of the format {format}")), "{format}: {error}");
+            assert!(error.contains("leave the format (--from) away"), "{error}");
+        }
+    }
     assert_eq!(pleach(&["convert", &steps, "--from", "abacus", "--out", "-"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_session_beside_a_damaged_one_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::copy(pleach::root().join("examples/sessions/compacted.jsonl"), path("b.jsonl")).unwrap();
+    std::fs::write(path("a.jsonl.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream").unwrap();
+    let output = pleach(&["inspect", &folder.path().display().to_string()]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(table.contains("claude-code") && table.contains("2 sessions, 1 of them not read"), "{table}{errors}");
+    assert!(errors.contains("a.jsonl.gz: its gzip stream is damaged") && errors.contains("`gzip -dc`"), "{errors}");
 }
 
 #[test]

@@ -61,4 +61,5 @@ fn where_survivors_keep_what_they_saw_there_is_no_certificate() {
     let (status, message) = failure(&["check", &path.display().to_string(), "--objective", "sdcc"]);
     assert_eq!(status, 2);
     assert!(message.contains("kv_evict") && message.contains("packed"), "{message}");
+    assert!(message.contains("kept.jsonl: "), "of a folder's files it says which: {message}");
 }

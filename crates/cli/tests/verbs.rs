@@ -70,7 +70,12 @@ fn a_model_part_that_does_not_fit_is_left_out_and_a_fitting_clip_is_named() {
     records += "{\"t\":\"generation\",\"id\":0,\"context\":0,\"output\":[1]}\n";
     std::fs::write(&path, records).unwrap();
     let path = path.display().to_string();
-    let text = stdout(&["check", &path]);
+    let output = pleach::pleach(&["check", &path]);
+    let (text, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "nothing was compared, and nobody asked for that: {error}");
+    assert!(error.contains(&format!("error: {path}: the model part needs about")), "{error}");
+    assert!(error.contains("--clip ") && error.contains("--dtype f32") && error.contains("--no-model"), "{error}");
+    assert!(stdout(&["check", &path, "--no-model"]).contains("2,000,003"));
     assert!(text.contains("2,000,003"), "the table is printed all the same: {text}");
     let (_, advice) = text.split_once("--clip ").unwrap();
     let clip = advice.split_whitespace().next().unwrap();
@@ -163,6 +168,11 @@ fn a_file_in_which_nothing_was_sampled_is_checked_and_well() {
     let report = json(&["check", &path, "--with-union", "--html", &page, "--json"]);
     assert_eq!(report["stats"]["sampled_tokens"], 0);
     assert_eq!(report["equivalence"]["holds"], true);
+    let note = "nothing was sampled: there is nothing to check";
+    assert!(report["notes"].as_array().unwrap().iter().any(|found| found == note), "{report}");
+    let output = pleach::pleach(&["check", &path]);
+    let warning = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && warning.contains(&format!("warning: {path}: {note}")), "{warning}");
 }
 
 #[test]
@@ -193,11 +203,20 @@ fn recorded_log_probabilities_are_compared_with_the_live_views() {
 }
 
 #[test]
-fn a_token_id_beyond_every_device_index_is_bad_input() {
+fn ids_and_vocabularies_beyond_every_device_index_are_bad_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.jsonl");
-    std::fs::write(&path, NOTHING_SAMPLED.replace("[1,2]", "[4294967295]") + SAMPLED).unwrap();
-    let (status, message) = failure(&["check", &path.display().to_string()]);
-    assert_eq!(status, 2, "{message}");
-    assert!(message.contains("4294967295"), "{message}");
+    let told = |records: String| {
+        std::fs::write(&path, records + SAMPLED).unwrap();
+        let (status, message) = failure(&["check", &path.display().to_string()]);
+        assert_eq!(status, 2, "{message}");
+        message
+    };
+    for id in ["4294967295", "2147483647"] {
+        let message = told(NOTHING_SAMPLED.replace("[1,2]", &format!("[{id}]")));
+        assert!(message.contains(&format!("large.jsonl: token id {id} is above 2^31 - 2")), "{message}");
+    }
+    let tokenizer = r#""fidelity":"token","tokenizer":{"id":"t","vocab_size":4000000000}"#;
+    let message = told(NOTHING_SAMPLED.replace(r#""fidelity":"token""#, tokenizer));
+    assert!(message.contains("header.tokenizer.vocab_size: 4000000000 is above 2^31 - 1"), "{message}");
 }

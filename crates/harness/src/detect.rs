@@ -26,6 +26,8 @@ pub(crate) struct Format {
     folder: fn(&Input) -> Result<bool, HarnessError>,
     /// Whether a zip file is one.
     archive: bool,
+    /// What a line or a document that is named as this format must have at least, where the adapter itself would take any object.
+    least: Option<fn(&Shape) -> bool>,
     convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
 }
 
@@ -37,7 +39,7 @@ impl Format {
         mark: fn(&Shape) -> bool,
         convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
     ) -> Self {
-        Self { name, title, mark, folder: |_| Ok(false), archive: false, convert }
+        Self { name, title, mark, folder: |_| Ok(false), archive: false, least: None, convert }
     }
 
     /// The same format, whose sessions can be folders.
@@ -48,6 +50,11 @@ impl Format {
     /// The same format, whose files can be zip archives.
     pub(crate) const fn with_archive(self) -> Self {
         Self { archive: true, ..self }
+    }
+
+    /// The same format, of which only files with a value of such a shape are read.
+    pub(crate) const fn with_least(self, least: fn(&Shape) -> bool) -> Self {
+        Self { least: Some(least), ..self }
     }
 }
 
@@ -142,8 +149,8 @@ const LOOK_AT: u64 = 4 << 20;
 /// Tells from the first lines of a file, never from its name, which harness wrote it.
 ///
 /// # Errors
-/// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`], or [`HarnessError::UnknownHarness`] where no line is
-/// one that an adapter knows.
+/// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`], [`HarnessError::Utf16`], or
+/// [`HarnessError::UnknownHarness`] where no line is one that an adapter knows.
 pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
     let file = || input.name().to_string();
     if input.is_folder() {
@@ -155,13 +162,18 @@ pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
         return Err(HarnessError::Folder { file: file() });
     }
     let start = input.main().start(LOOK_AT)?;
-    if start.iter().all(u8::is_ascii_whitespace) {
-        return Err(HarnessError::Empty { file: file() });
+    detect_bytes(&start).ok_or_else(|| strange(input, &start).unwrap_or_else(|| HarnessError::UnknownHarness { file: file() }))
+}
+
+/// Why a file is of no format at all, where its start says so.
+fn strange(input: &Input, start: &[u8]) -> Option<HarnessError> {
+    let file = input.name().to_string();
+    let wide = [&b"\xff\xfe"[..], b"\xfe\xff", b"{\0", b"\0{", b"[\0", b"\0["].iter().any(|first| start.starts_with(first));
+    match pleach_tree::compression(start) {
+        _ if start.iter().all(u8::is_ascii_whitespace) => Some(HarnessError::Empty { file }),
+        _ if wide => Some(HarnessError::Utf16 { file }),
+        kind => kind.map(|kind| HarnessError::Compressed { file, kind }),
     }
-    detect_bytes(&start).ok_or_else(|| match pleach_tree::compression(&start) {
-        Some(kind) => HarnessError::Compressed { file: file(), kind },
-        None => HarnessError::UnknownHarness { file: file() },
-    })
 }
 
 /// Tells from the first bytes of a file, decompressed, which harness wrote it.
@@ -217,12 +229,32 @@ pub fn convert(path: impl AsRef<std::path::Path>, options: ReadOptions) -> Resul
 /// Converts an input to eviction records, as `harness` wrote it, or as [`detect`] says where none is given.
 ///
 /// # Errors
-/// As [`detect`], and [`HarnessError::Rejected`] with every fault of a file that is damaged, under
-/// [`ReadOptions::LENIENT`] only with those that cannot be repaired.
+/// As [`detect`]; [`HarnessError::Rejected`] with every fault of a file that is damaged, under [`ReadOptions::LENIENT`] only with
+/// those that cannot be repaired; and [`HarnessError::OtherFormat`] where nothing of a file is of the format that is given.
 pub fn convert_from(input: &Input, harness: Option<Harness>, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let harness = match harness {
-        Some(harness) => harness,
-        None => detect(input)?,
-    };
-    (harness.format().convert)(input, options)
+    let Some(harness) = harness else { return (detect(input)?.format().convert)(input, options) };
+    let format = harness.format();
+    if let Some(least) = format.least {
+        has_shape(input, harness, least)?;
+    }
+    let conversion = (format.convert)(input, options)?;
+    if !conversion.records.iter().any(|record| matches!(record, Record::Generation(_))) {
+        has_shape(input, harness, format.mark)?;
+    }
+    Ok(conversion)
+}
+
+/// An error where no value in the start of a file has the shape of the format that the file was named as.
+fn has_shape(input: &Input, harness: Harness, mark: fn(&Shape) -> bool) -> Result<(), HarnessError> {
+    if input.is_folder() {
+        return Ok(());
+    }
+    let start = input.main().start(LOOK_AT)?;
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
+    let archive = harness.format().archive && pleach_tree::compression(text) == Some("zip");
+    if archive || shapes(text).any(|shape| mark(&shape)) {
+        return Ok(());
+    }
+    let other = || HarnessError::OtherFormat { file: input.name().to_string(), harness };
+    Err(strange(input, text).unwrap_or_else(other))
 }

@@ -1,6 +1,7 @@
 use pleach_tree::{Report, TreeError};
 
 use crate::Harness;
+use crate::input::Damage;
 
 /// Why a file gave no records.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,16 @@ pub enum HarnessError {
         file: String,
         /// What the system says.
         source: std::io::Error,
+    },
+    /// A compressed file that breaks off.
+    #[error("{file}: {damage}; decompress what is whole with `{kind} -dc` and read that")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// The compression, which is the name of its tool too.
+        kind: &'static str,
+        /// How far it was read, and what is wrong there.
+        damage: String,
     },
     /// What was to be written could not be.
     #[error("cannot be written: {0}; choose another place")]
@@ -33,6 +44,23 @@ pub enum HarnessError {
         file: String,
         /// The compression.
         kind: &'static str,
+    },
+    /// The file is text in another encoding than that of JSON.
+    #[error("{file}: is UTF-16 text; convert it to UTF-8 first, as `iconv -f UTF-16 -t UTF-8` does")]
+    Utf16 {
+        /// The file.
+        file: String,
+    },
+    /// Nothing in the file is of the format that it was to be read as.
+    #[error(
+        "{file}: nothing in it is of the format {} ({}); leave the format (--from) away to tell it from the content",
+        .harness.name(), .harness.title()
+    )]
+    OtherFormat {
+        /// The file.
+        file: String,
+        /// The format that was named.
+        harness: Harness,
     },
     /// No adapter knows the file.
     #[error("{file}: no known harness wrote this; give {}, or name its format", titles())]
@@ -56,7 +84,11 @@ pub enum HarnessError {
 
 impl HarnessError {
     pub(crate) fn io(file: &str, source: std::io::Error) -> Self {
-        Self::Io { file: file.to_owned(), source }
+        let file = file.to_owned();
+        match source.get_ref().and_then(|inner| inner.downcast_ref::<Damage>()) {
+            Some(damage) => Self::Damaged { file, kind: damage.kind, damage: damage.to_string() },
+            None => Self::Io { file, source },
+        }
     }
 }
 
@@ -71,7 +103,7 @@ fn names() -> String {
 impl From<TreeError> for HarnessError {
     fn from(error: TreeError) -> Self {
         match error {
-            TreeError::Io { file, source } => Self::Io { file, source },
+            TreeError::Io { file, source } => Self::io(&file, source),
             TreeError::Rejected(report) => Self::Rejected(report),
             TreeError::Write(source) => Self::Write(source),
             other => Self::Io { file: "records".into(), source: std::io::Error::other(other.to_string()) },

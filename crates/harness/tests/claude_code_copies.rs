@@ -4,7 +4,7 @@
 #[path = "lines/mod.rs"]
 mod session;
 
-use pleach_harness::{Input, ReadOptions, convert_from};
+use pleach_harness::{Conversion, Input, ReadOptions, convert_from};
 use pleach_tree::{BranchTree, Report};
 use session::{boundary, calls, lines, result, says, summary, user};
 
@@ -18,7 +18,10 @@ fn marked(text: &str) -> Vec<u8> {
 
 fn read(name: &str, text: &str, beside: &[(&str, &str)]) -> (BranchTree, Report) {
     let beside = beside.iter().map(|(name, text)| ((*name).to_owned(), marked(text)));
-    let conversion = convert_from(&Input::memory(name, marked(text), beside), None, ReadOptions::STRICT).unwrap();
+    built(convert_from(&Input::memory(name, marked(text), beside), None, ReadOptions::STRICT).unwrap())
+}
+
+fn built(conversion: Conversion) -> (BranchTree, Report) {
     let (tree, _) = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
     (tree, conversion.report)
 }
@@ -155,4 +158,28 @@ fn a_second_compaction_that_goes_on_from_before_the_first_is_a_branch() {
     ]) + &lines([boundary("y", r#""a""#, ""), summary("t", "y"), says("c", "t", "m3")]);
     let (tree, _) = read("s.jsonl", &text, &[]);
     assert_eq!(seen(&tree), ["main: u > m1", "main~1: s > m2", "main: t > m3"]);
+}
+
+/// Text that is compressed, up to what stands behind its last line.
+fn cut(text: &str) -> Vec<u8> {
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gz, &marked(text)).unwrap();
+    let gz = gz.finish().unwrap();
+    gz[..gz.len() - 9].to_vec()
+}
+
+#[test]
+fn a_file_beside_that_is_damaged_is_a_warning_that_names_it() {
+    let text = lines([user(U, "", "hi"), says("a", U, "m1")]);
+    for name in ["a.jsonl.gz", "s/subagents/agent-7.jsonl.gz"] {
+        for beside in [cut(&text), b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream".to_vec()] {
+            let input = Input::memory("s.jsonl", marked(&text), [(name.to_owned(), beside)]);
+            let (tree, report) = built(convert_from(&input, None, ReadOptions::STRICT).unwrap());
+            assert_eq!(seen(&tree), ["main: U > m1"], "{name}");
+            let found = report.to_string();
+            assert!(found.starts_with(&format!("{name}:1: warning[harness]: unread-beside: ")), "{found}");
+            assert!(found.contains("its gzip stream is damaged behind"), "{found}");
+            assert!(name != "a.jsonl.gz" || codes(&report) == ["unread-beside"], "its calls are nowhere else: {found}");
+        }
+    }
 }

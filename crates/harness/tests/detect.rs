@@ -1,5 +1,5 @@
 //! Which harness wrote a file is told from its content, whatever its name.
-use pleach_harness::{Harness, HarnessError, ReadOptions, convert, detect_bytes};
+use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert, convert_from, detect, detect_bytes};
 
 #[test]
 fn lines_tell_records_from_sessions() {
@@ -102,4 +102,59 @@ fn every_sample_log_is_known_whichever_of_its_lines_stands_first() {
     for (name, harness) in [("opencode.json", Harness::OpenCode), ("inspect_ai.json", Harness::InspectAi)] {
         assert_eq!(detect_bytes(&std::fs::read(folder.join(name)).unwrap()), Some(harness), "{name}");
     }
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap()
+}
+
+#[test]
+fn a_file_of_which_nothing_is_of_the_format_that_is_named_is_an_error_and_no_empty_session() {
+    use Harness::{AgentFold, Atif, Codex, GeminiCli, InspectAi, OpenCode, TcRag};
+    let steps = br#"{"schema_version":"ATIF-v1.7","session_id":"s","steps":[{"step_id":1,"source":"user","message":"hi"}]}"#;
+    for (bytes, harnesses) in [
+        (fixture("rewinds.jsonl"), &[Atif, TcRag, AgentFold, Codex, OpenCode, InspectAi][..]),
+        (steps.to_vec(), &[OpenCode, GeminiCli, InspectAi, TcRag, AgentFold]),
+    ] {
+        for &harness in harnesses {
+            for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
+                let input = Input::memory("log.json", bytes.clone(), []);
+                match convert_from(&input, Some(harness), options) {
+                    Err(error @ HarnessError::OtherFormat { .. }) => assert!(error.to_string().contains(harness.name())),
+                    other => panic!("{harness:?}: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_does_not_say_which_harness_made_it_is_read_as_the_one_that_is_named() {
+    let run = br#"{"question":"where?","steps":[{"output":"look","observation":"a desk"}]}"#;
+    for harness in [Harness::TcRag, Harness::AgentFold] {
+        let input = Input::memory("run.json", run.to_vec(), []);
+        assert!(matches!(detect(&input), Err(HarnessError::UnknownHarness { .. })));
+        assert!(convert_from(&input, Some(harness), ReadOptions::STRICT).is_ok(), "{harness:?}");
+    }
+}
+
+#[test]
+fn text_of_sixteen_bits_is_told_to_be_converted() {
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        for mark in ["", "\u{feff}"] {
+            let text = format!("{mark}{{\"type\":\"user\"}}\n");
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(order).collect();
+            let error = detect(&Input::memory("log.jsonl", bytes, [])).unwrap_err().to_string();
+            assert!(error.contains("log.jsonl: is UTF-16 text; convert it to UTF-8"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_a_stream_gives_is_there_for_detection_and_for_conversion() {
+    let bytes = fixture("rewinds.jsonl");
+    let whole = convert_from(&Input::memory("s.jsonl", bytes.clone(), []), None, ReadOptions::STRICT).unwrap();
+    let input = Input::stream("standard input", std::io::Cursor::new(bytes)).unwrap();
+    let read = convert_from(&input, Some(detect(&input).unwrap()), ReadOptions::STRICT).unwrap();
+    assert_eq!(read.records[1..], whole.records[1..]);
 }

@@ -3,8 +3,8 @@ use burn::{
     module::{Module, ModuleVisitor, Param},
     tensor::{Gradients, Tensor},
 };
-use safetensors::{Dtype, tensor::TensorView};
-use std::{collections::BTreeMap, path::Path};
+use safetensors::{Dtype, tensor::View};
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
 /// The gradient of one parameter, in float64 on the host.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,24 +40,42 @@ impl GradientMap {
         }
     }
 
-    /// Writes the gradients as safetensors, in a dtype of choice.
+    /// Writes the gradients as safetensors, in a dtype of choice, into what lies at the path, as through a link.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path, precision: Precision) -> Result<(), TrainError> {
         let failed = |message: String| TrainError::File { path: path.to_owned(), message };
-        let dtype = match precision {
+        let views = self.gradients.iter().map(|(name, gradient)| (name, Encoded { gradient, precision }));
+        let bytes = safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
+        std::fs::write(path, bytes).map_err(|error| failed(format!("{error}: choose a path that can be written")))
+    }
+}
+
+/// A gradient as a tensor whose bytes are made when they are written, one tensor at a time.
+struct Encoded<'a> {
+    gradient: &'a Gradient,
+    precision: Precision,
+}
+
+impl View for Encoded<'_> {
+    fn dtype(&self) -> Dtype {
+        match self.precision {
             Precision::F32 => Dtype::F32,
             Precision::F64 => Dtype::F64,
-        };
-        let bytes: Vec<Vec<u8>> = self.gradients.values().map(|gradient| encode(&gradient.values, precision)).collect();
-        let mut views = Vec::with_capacity(bytes.len());
-        for ((name, gradient), bytes) in self.gradients.iter().zip(&bytes) {
-            let view = TensorView::new(dtype, gradient.shape.clone(), bytes);
-            views.push((name, view.map_err(|error| failed(error.to_string()))?));
         }
-        safetensors::serialize_to_file(views, None, path)
-            .map_err(|error| failed(format!("{error}: choose a path that can be written")))
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.gradient.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        encode(&self.gradient.values, self.precision).into()
+    }
+
+    fn data_len(&self) -> usize {
+        self.gradient.values.len() * self.dtype().bitsize() / 8
     }
 }
 

@@ -54,9 +54,6 @@ impl Measured {
 
 /// Runs `decoder` over every layout.
 pub(crate) fn measure(runner: &Runner, decoder: &Decoder, check: &Check, layouts: &Layouts<'_>) -> Result<Measured> {
-    if check.objective == Some(Objective::Sdcc) {
-        layouts.diverging()?;
-    }
     let packed = sequences(layouts, LayoutKind::Packed)?;
     let found = run("packed", decoder, &packed)?;
     let (expected, against) = match layouts.tree().header().cache {

@@ -13,7 +13,7 @@ mod total;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use pleach_layout::Layouts;
 use pleach_train::{DeviceName, Precision};
@@ -107,11 +107,24 @@ impl Check {
         for (_, error) in &failures {
             output::error(error);
         }
+        let left_out = self.tell_left_out(&checked);
         if !failures.is_empty() {
             return Ok(ExitCode::from(2));
         }
         let failed = checked.iter().filter_map(|one| one.model.as_ref().ok()).any(|measured| !measured.holds());
-        Ok(ExitCode::from(u8::from(failed)))
+        Ok(ExitCode::from(u8::from(failed || left_out)))
+    }
+
+    /// Whether a comparison that was asked for was not made, for want of memory; says what to do.
+    fn tell_left_out(&self, checked: &[Checked]) -> bool {
+        let too_large = |one: &Checked| table::too_large(one.model.as_ref().err()?);
+        let sentences: Vec<String> =
+            checked.iter().filter_map(|one| Some(format!("{}: {}", one.loaded.name, too_large(one)?))).collect();
+        let narrower = if self.dtype == Precision::F64 { "; --dtype f32 needs half of it" } else { "" };
+        for sentence in &sentences {
+            output::error(&anyhow!("{sentence}{narrower}; --no-model compares nothing and is no failure"));
+        }
+        !sentences.is_empty()
     }
 
     /// A checkpoint's own tokenizer is the one that fits it.
@@ -134,17 +147,22 @@ impl Check {
                 );
             }
         }
-        let layouts = Layouts::new(&loaded.tree)?;
-        let facts = Facts::of(&layouts)?;
-        let rollouts = facts::by_rollout(&loaded)?;
-        if rollouts.is_empty() && loaded.tree.rollouts().len() > 1 {
-            loaded.notes.push("rollouts that share one key/value tape are not taken apart".into());
-        }
+        let named = || loaded.name.clone();
+        let layouts = Layouts::new(&loaded.tree).with_context(named)?;
+        let facts = Facts::of(&layouts).with_context(named)?;
+        let rollouts = facts::by_rollout(&loaded).with_context(named)?;
         let model = match runner {
             Some(runner) => runner.measure(self, &loaded, &layouts)?,
             None => Err(Skipped::NotAsked),
         };
         drop(layouts);
+        if rollouts.is_empty() && loaded.tree.rollouts().len() > 1 {
+            loaded.notes.push("rollouts that share one key/value tape are not taken apart".into());
+        }
+        if facts.account.stats.sampled_tokens == 0 {
+            loaded.notes.push("nothing was sampled: there is nothing to check".into());
+            eprintln!("warning: {}: nothing was sampled: there is nothing to check", loaded.name);
+        }
         let checked = Checked { loaded, facts, rollouts, model };
         if let Some(path) = &self.html {
             let page = page::render(&checked)?;
@@ -157,7 +175,7 @@ impl Check {
     fn print(&self, checked: &[Checked], failures: &[(&PathBuf, anyhow::Error)]) -> Result<()> {
         if self.json {
             let reports: Vec<FileReport<'_>> = checked.iter().map(FileReport::new).collect();
-            return match (&reports[..], self.input.path.is_dir()) {
+            return match (&reports[..], self.input.is_folder()) {
                 ([report], false) => output::json(report),
                 _ => output::json(&total::Total::new(checked, reports, failures)),
             };

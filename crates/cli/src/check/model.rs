@@ -1,15 +1,14 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pleach_layout::Layouts;
 use pleach_train::{Decoder, DecoderConfig, Device, DeviceName, Family, Precision, load_decoder, read_config};
-use pleach_tree::BranchTree;
 
 use super::measure::{self, Measured, Skipped};
 use super::memory::{self, Demand};
-use super::{Check, table};
+use super::{Check, Objective, table};
 use crate::input::Loaded;
 
 /// Layers of the seeded decoder: at one layer the union mask would look exact.
@@ -43,12 +42,10 @@ impl Runner {
 
     /// Runs the model over all layouts of a file, if that fits into memory.
     pub(crate) fn measure(&self, check: &Check, loaded: &Loaded, layouts: &Layouts<'_>) -> Result<Result<Measured, Skipped>> {
-        let vocabulary = vocabulary(&loaded.tree);
-        if i32::try_from(vocabulary).is_err() {
-            let largest = vocabulary - 1;
-            bail!("{}: token id {largest} is above 2^31 - 1; check which tokenizer made the ids", loaded.name);
+        if check.objective == Some(Objective::Sdcc) {
+            layouts.diverging().with_context(|| loaded.name.clone())?;
         }
-        let config = self.config(vocabulary);
+        let config = self.config(vocabulary(loaded)?);
         let demand = Demand { config: &config, precision: self.precision, union: check.with_union };
         let (needed, available) = (demand.needed(layouts)?, memory::available());
         if !memory::fits(needed, available) {
@@ -74,7 +71,7 @@ impl Runner {
                 self.decoder.get_or_init(|| decoder)
             }
         };
-        Ok(Ok(measure::measure(self, decoder, check, layouts)?))
+        Ok(Ok(measure::measure(self, decoder, check, layouts).with_context(|| loaded.name.clone())?))
     }
 
     /// The name of the model for people.
@@ -93,15 +90,23 @@ impl Runner {
     }
 }
 
-/// The vocabulary that a tree's ids need.
-fn vocabulary(tree: &BranchTree) -> usize {
-    let declared = tree.header().tokenizer.as_ref().and_then(|tokenizer| tokenizer.vocab_size).unwrap_or(0);
-    let largest = tree.records().iter().filter_map(|record| match record {
+/// The vocabulary that a file's ids need, whose size a device holds in 32 bits with a sign.
+fn vocabulary(loaded: &Loaded) -> Result<usize> {
+    const LIMIT: u64 = i32::MAX as u64;
+    let declared = loaded.tree.header().tokenizer.as_ref().and_then(|tokenizer| tokenizer.vocab_size).unwrap_or(0);
+    let largest = loaded.tree.records().iter().filter_map(|record| match record {
         pleach_tree::Record::Segment(segment) => segment.tokens.iter().flatten().copied().max(),
         _ => None,
     });
-    let used = largest.max().map_or(0, |token| u64::from(token) + 1);
-    used.max(u64::from(declared)).max(2) as usize
+    let largest = largest.max().map(u64::from);
+    if let Some(largest) = largest.filter(|&token| token >= LIMIT) {
+        bail!("{}: token id {largest} is above 2^31 - 2; check which tokenizer made the ids", loaded.name);
+    }
+    if u64::from(declared) > LIMIT {
+        let key = "header.tokenizer.vocab_size";
+        bail!("{}: {key}: {declared} is above 2^31 - 1; write how many ids the tokenizer has", loaded.name);
+    }
+    Ok(largest.map_or(0, |token| token + 1).max(u64::from(declared)).max(2) as usize)
 }
 
 /// A bar on standard error, which shows nothing where that is no terminal.

@@ -31,6 +31,12 @@ impl Row {
     fn failed(file: String, error: String) -> Self {
         Self { file, session: None, error: Some(error), reads: Vec::new() }
     }
+
+    fn unlisted(unlisted: &Unlisted) -> Self {
+        let path = unlisted.path.display().to_string();
+        let error = format!("{path}: {}", unlisted.error);
+        Self::failed(path, error)
+    }
 }
 
 /// What is known of a session without a model.
@@ -68,7 +74,7 @@ pub(super) fn rows(inspect: &Inspect, files: &[Result<PathBuf, Unlisted>]) -> Ve
                     let Some(file) = files.get(at) else { break };
                     let row = match file {
                         Ok(file) => guarded(file, || session(inspect, file)),
-                        Err(unlisted) => Row::failed(unlisted.path.display().to_string(), unlisted.error.clone()),
+                        Err(unlisted) => Row::unlisted(unlisted),
                     };
                     rows.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(row);
                     progress.inc(1);
@@ -171,7 +177,11 @@ pub(super) fn print(rows: &[Row], folder: &Path) -> Result<()> {
     for error in &errors {
         eprintln!("error: {}", first_line(error));
     }
-    output::line(format!("{} sessions, {} of them not read", output::size(rows.len()), output::size(errors.len())))
+    output::line(match (rows.len(), errors.len()) {
+        (1, 0) => "1 session, read".to_owned(),
+        (1, _) => "1 session, not read".to_owned(),
+        (sessions, unread) => format!("{} sessions, {} of them not read", output::size(sessions), output::size(unread)),
+    })
 }
 
 /// The first fault of a file, which a table has room for; how many more there are follows it.
@@ -187,6 +197,12 @@ fn first_line(error: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_the_folder_that_cannot_be_listed_is_named_in_its_error() {
+        let row = Row::unlisted(&Unlisted { path: "closed".into(), error: "cannot be listed: Permission denied".into() });
+        assert_eq!(row.error.as_deref(), Some("closed: cannot be listed: Permission denied"));
+    }
 
     #[test]
     fn a_session_whose_reading_panics_is_a_row_that_says_so() {

@@ -56,7 +56,7 @@ impl Inspect {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let files = self.input.found()?;
         if let ([Ok(file)], None) = (files.as_slice(), &self.out)
-            && (!self.input.path.is_dir() || file == &self.input.path)
+            && (!self.input.is_folder() || file == &self.input.path)
         {
             self.file(file)?;
             return Ok(ExitCode::SUCCESS);

@@ -2,7 +2,7 @@
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
-use pleach_tree::{JsonLines, Location, ReadOptions, Report};
+use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
@@ -42,31 +42,47 @@ struct Uuid {
 impl Copies {
     /// Finds the sessions beside that begin with the same line and come first, by size and name.
     ///
-    /// So each of several files that begin alike has the calls that no file before it has, whichever of them is read.
-    pub(super) fn find(input: &Input, options: ReadOptions) -> Result<Self, HarnessError> {
+    /// So each of several files that begin alike has the calls that no file before it has, whichever of them is read. A file beside
+    /// that cannot be read is a warning, as it may have nothing to do with this session.
+    pub(super) fn find(input: &Input, options: ReadOptions, report: &mut Report) -> Result<Self, HarnessError> {
         let main = input.main();
         let mut copies = Self::default();
         let start = first_uuid(&main)?;
-        let rank = |member: &Member| Ok::<_, HarnessError>((member.size()?, member.file_name().to_owned()));
         let own = rank(&main)?;
-        for member in input.beside("")? {
+        let members = input.beside("").unwrap_or_else(|error| {
+            report.warn(Location::line(&main.name, 1), unread(&main, &error));
+            Vec::new()
+        });
+        for member in members {
             if !is_session(member.file_name()) || member.listed == main.listed {
                 continue;
             }
             copies.beside.insert(member.file_name().split('.').next().unwrap_or_default().to_owned());
-            if start.is_none() || rank(&member)? > own || first_uuid(&member)? != start {
-                continue;
-            }
-            // What is wrong with that file is told where it is converted itself.
-            let (mut values, mut report) = (Vec::<Uuid>::new(), Report::default());
-            let lenient = ReadOptions { lenient: true, ..options };
-            let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
-            let io = |source| HarnessError::io(&member.name, source);
-            while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
-                copies.uuids.extend(values.drain(..).filter_map(|line| line.uuid));
+            if let Some(start) = &start
+                && let Err(error) = copies.take(&member, start, &own, options)
+            {
+                report.warn(Location::line(&member.name, 1), unread(&member, &error));
             }
         }
         Ok(copies)
+    }
+
+    /// Keeps the lines of a file that begins with `start` and comes before the one of rank `own`; of one that breaks off none, as
+    /// its calls are in no other session's records then.
+    fn take(&mut self, member: &Member, start: &str, own: &(u64, String), options: ReadOptions) -> Result<(), HarnessError> {
+        if rank(member)? > *own || first_uuid(member)?.as_deref() != Some(start) {
+            return Ok(());
+        }
+        // What is wrong with that file is told where it is converted itself.
+        let (mut values, mut uuids, mut report) = (Vec::<Uuid>::new(), Vec::new(), Report::default());
+        let lenient = ReadOptions { lenient: true, ..options };
+        let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
+        let io = |source| HarnessError::io(&member.name, source);
+        while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
+            uuids.extend(values.drain(..).filter_map(|line| line.uuid));
+        }
+        self.uuids.extend(uuids);
+        Ok(())
     }
 
     /// Whether a line of the main file is a copy.
@@ -80,6 +96,20 @@ impl Copies {
         }
         copied
     }
+}
+
+/// What is said of a file beside, or of a sub-agent's, that cannot be read to its end.
+pub(super) fn unread(member: &Member, error: &HarnessError) -> Fault {
+    let (name, error) = (format!("{}: ", member.name), error.to_string());
+    let error = error.strip_prefix(&name).unwrap_or(&error);
+    let message =
+        format!("what lies beside is not read to its end, so what it has in common with the session may be missed: {error}");
+    Fault::Harness { code: "unread-beside", message }
+}
+
+/// What files that begin alike are ordered by.
+fn rank(member: &Member) -> Result<(u64, String), HarnessError> {
+    Ok((member.size()?, member.file_name().to_owned()))
 }
 
 /// The uuid of the first line that has one, where it is one that no two lines share by chance.

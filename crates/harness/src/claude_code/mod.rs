@@ -1,4 +1,4 @@
-//! Session files of Claude Code, read from versions 2.1.2 to 2.1.39.
+//! Session files of Claude Code, read from versions 2.1.0 to 2.1.39.
 //!
 //! A session is `FILE.jsonl`; what its sub-agents and summarisers wrote lies in `FILE/subagents/*.jsonl` and is read with it.
 //!

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Severity};
 
-use super::copies::Copies;
+use super::copies::{Copies, unread};
 use super::link::Links;
 use super::load::Session;
 use super::replay::Replay;
@@ -12,6 +12,7 @@ use super::turns::Turns;
 use super::usage::{self, UsageCheck};
 use super::{summary, turns};
 use crate::detect::Format;
+use crate::input::Member;
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -35,18 +36,28 @@ fn is_line(shape: &Shape) -> bool {
     shape.has("type") && (line || beside || shape.has("sessionId"))
 }
 
-/// Converts a session file and what its sub-agents wrote beside it.
+/// Converts a session file and what its sub-agents wrote beside it; what cannot be read of the latter is a warning.
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut session = Session::new(options.lenient);
-    session.copies = Copies::find(input, options)?;
-    let stem = input.stem();
-    let subagents = if stem.is_empty() { Vec::new() } else { input.beside(&format!("{stem}/subagents"))? };
-    let subagents = subagents.into_iter().filter(|member| is_session(member.file_name()));
-    for member in std::iter::once(input.main()).chain(subagents) {
-        let read = session.read(member.open()?, member.name.clone(), member.listed.clone(), options);
-        read.map_err(|source| HarnessError::io(&member.name, source))?;
+    session.copies = Copies::find(input, options, &mut session.report)?;
+    let (main, stem) = (input.main(), input.stem());
+    read(&mut session, &main, options)?;
+    let beside = if stem.is_empty() { Ok(Vec::new()) } else { input.beside(&format!("{stem}/subagents")) };
+    let subagents = beside.unwrap_or_else(|error| {
+        session.report.warn(Location::line(&main.name, 1), unread(&main, &error));
+        Vec::new()
+    });
+    for member in subagents.iter().filter(|member| is_session(member.file_name())) {
+        if let Err(error) = read(&mut session, member, options) {
+            session.report.warn(Location::line(&member.name, 1), unread(member, &error));
+        }
     }
     finish(session)
+}
+
+fn read(session: &mut Session, member: &Member, options: ReadOptions) -> Result<(), HarnessError> {
+    let read = session.read(member.open()?, member.name.clone(), member.listed.clone(), options);
+    read.map_err(|source| HarnessError::io(&member.name, source))
 }
 
 pub(super) fn is_session(name: &str) -> bool {

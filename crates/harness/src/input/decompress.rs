@@ -22,12 +22,22 @@ struct Decompressed<R> {
     read: u64,
 }
 
+/// Why a compressed stream does not go on: the error that its reader gives.
+#[derive(Debug, thiserror::Error)]
+#[error("its {kind} stream is damaged behind {read} bytes of text ({error})")]
+pub(crate) struct Damage {
+    /// The compression, which is the name of its tool too.
+    pub(crate) kind: &'static str,
+    read: u64,
+    error: io::Error,
+}
+
 impl<R: Read> Read for Decompressed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (kind, read) = (self.kind, self.read);
         let count = self.reader.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => error,
-            kept => io::Error::new(kept, format!("its {kind} stream is damaged behind {read} bytes of text ({error})")),
+            kept => io::Error::new(kept, Damage { kind, read, error }),
         })?;
         self.read += count as u64;
         Ok(count)

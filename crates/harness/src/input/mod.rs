@@ -1,12 +1,17 @@
 //! What an adapter reads: a file or a folder, on disk or in memory, with what lies beside it, decompressed as it is read.
 mod decompress;
 mod document;
+mod member;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub(crate) use decompress::Damage;
+use member::At;
+pub(crate) use member::{Member, ReadSeek};
 
 use crate::HarnessError;
 
@@ -25,38 +30,33 @@ enum Place {
     Memory(Vec<(String, Arc<[u8]>)>),
 }
 
-/// One file of an [`Input`].
-#[derive(Debug, Clone)]
-pub(crate) struct Member {
-    /// The name that the header lists, relative to the folder of the main file.
-    pub(crate) listed: String,
-    /// The name that errors use.
-    pub(crate) name: Arc<str>,
-    at: At,
-}
-
-#[derive(Debug, Clone)]
-enum At {
-    Path(PathBuf),
-    Memory(Arc<[u8]>),
-}
-
-/// A file that can be read anywhere, as archives need.
-pub(crate) trait ReadSeek: Read + Seek + Send {}
-
-impl<T: Read + Seek + Send> ReadSeek for T {}
-
 impl Input {
-    /// The file or folder at a path.
+    /// The file or folder at a path; what is neither, such as a pipe, can be read once only and is read here, as [`Input::stream`].
     ///
     /// # Errors
     /// [`HarnessError::Io`] where nothing is there.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HarnessError> {
         let path = path.as_ref();
         let name: Arc<str> = path.display().to_string().into();
-        let about = std::fs::metadata(path).map_err(|source| HarnessError::io(&name, source))?;
-        let place = if about.is_dir() { Place::Folder(path.into()) } else { Place::File(path.into()) };
+        let io = |source| HarnessError::io(&name, source);
+        let about = std::fs::metadata(path).map_err(io)?;
+        let place = match (about.is_dir(), about.is_file()) {
+            (true, _) => Place::Folder(path.into()),
+            (_, true) => Place::File(path.into()),
+            _ => return Self::stream(&name, File::open(path).map_err(io)?),
+        };
         Ok(Self { place, name })
+    }
+
+    /// What a reader gives, whole and in memory, because it is looked at more than once; nothing lies beside it.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`] where it cannot be read to its end.
+    pub fn stream(name: &str, mut reader: impl Read) -> Result<Self, HarnessError> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(|source| HarnessError::io(name, source))?;
+        let place = Place::Memory(vec![(file_name(Path::new(name)), bytes.into())]);
+        Ok(Self { place, name: name.into() })
     }
 
     /// Files in memory: the main one, and those beside it under names relative to its folder.
@@ -176,74 +176,6 @@ impl Input {
             }
         }
         Ok(members)
-    }
-}
-
-impl Member {
-    /// Its text, decompressed on the way where it is compressed in a way that is known.
-    ///
-    /// # Errors
-    /// [`HarnessError::Io`] where it cannot be opened.
-    pub(crate) fn open(&self) -> Result<Box<dyn BufRead + Send>, HarnessError> {
-        self.open_for(1 << 18)
-    }
-
-    /// Its text, of which some bytes are read at a time: few where only its start is looked at.
-    ///
-    /// # Errors
-    /// As [`Member::open`].
-    pub(crate) fn open_for(&self, bytes: usize) -> Result<Box<dyn BufRead + Send>, HarnessError> {
-        let io = |source| HarnessError::io(&self.name, source);
-        match &self.at {
-            At::Path(path) => {
-                let file = File::open(path).map_err(io)?;
-                decompress::decompressed(BufReader::with_capacity(bytes, file), bytes).map_err(io)
-            }
-            At::Memory(memory) => decompress::decompressed(Cursor::new(Arc::clone(memory)), bytes).map_err(io),
-        }
-    }
-
-    /// Its bytes as they lie there, to be read in any order.
-    ///
-    /// # Errors
-    /// [`HarnessError::Io`] where it cannot be opened.
-    pub(crate) fn seek(&self) -> Result<Box<dyn ReadSeek>, HarnessError> {
-        Ok(match &self.at {
-            At::Path(path) => Box::new(File::open(path).map_err(|source| HarnessError::io(&self.name, source))?),
-            At::Memory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
-        })
-    }
-
-    /// Its first bytes, decompressed.
-    ///
-    /// # Errors
-    /// [`HarnessError::Io`].
-    pub(crate) fn start(&self, bytes: u64) -> Result<Vec<u8>, HarnessError> {
-        let mut start = Vec::new();
-        self.open()?.take(bytes).read_to_end(&mut start).map_err(|source| HarnessError::io(&self.name, source))?;
-        Ok(start)
-    }
-
-    /// Its size in bytes, as it lies there.
-    ///
-    /// # Errors
-    /// [`HarnessError::Io`].
-    pub(crate) fn size(&self) -> Result<u64, HarnessError> {
-        match &self.at {
-            At::Path(path) => Ok(path.metadata().map_err(|source| HarnessError::io(&self.name, source))?.len()),
-            At::Memory(bytes) => Ok(bytes.len() as u64),
-        }
-    }
-
-    /// What stands inside it, as an archive's entry does.
-    pub(crate) fn inside(&self, entry: &str, bytes: Vec<u8>) -> Self {
-        let name = format!("{}/{entry}", self.name);
-        Self { listed: format!("{}/{entry}", self.listed), name: name.into(), at: At::Memory(bytes.into()) }
-    }
-
-    /// Its file name, without folders.
-    pub(crate) fn file_name(&self) -> &str {
-        self.listed.rsplit('/').next().unwrap_or_default()
     }
 }
 

@@ -14,7 +14,8 @@ use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
 /// How a log of inspect_ai is told from other files.
-pub(crate) const FORMAT: Format = Format::new("inspect-ai", "an inspect_ai .eval log", is_log, convert).with_archive();
+pub(crate) const FORMAT: Format =
+    Format::new("inspect-ai", "an inspect_ai .eval log", is_log, convert).with_archive().with_least(is_log);
 
 fn is_log(shape: &Shape) -> bool {
     shape.has_all(&["version", "status", "eval"]) && shape.kind("samples").is_some()

@@ -11,7 +11,8 @@ use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
 /// How a session of OpenCode is told from other files.
-pub(crate) const FORMAT: Format = Format::new("opencode", "an OpenCode session", is_session, convert).with_folder(is_storage);
+pub(crate) const FORMAT: Format =
+    Format::new("opencode", "an OpenCode session", is_session, convert).with_folder(is_storage).with_least(is_session);
 
 fn is_session(shape: &Shape) -> bool {
     is_export(shape) || is_record(shape)
