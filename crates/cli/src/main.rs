@@ -1,4 +1,5 @@
 //! `pleach`: inspect, convert, lay out and check recorded agent rollouts.
+mod allocator;
 mod bench;
 mod check;
 mod convert;
@@ -12,10 +13,6 @@ mod output;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// Keeps freed memory for a while, where the system's would hand arrays of a training step back and fetch them again page by page.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Build the conditioning tree of an agent rollout whose harness compacts its context, and see what training on it would mean.
 ///
@@ -38,6 +35,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_freed_memory();
     let result = match Cli::parse().verb {
         Verb::Inspect(verb) => verb.run(),
         Verb::Convert(verb) => verb.run(),
