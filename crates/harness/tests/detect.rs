@@ -1,4 +1,5 @@
 //! Which harness wrote a file is told from its content, whatever its name.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert, convert_from, detect, detect_bytes};
 
 #[test]

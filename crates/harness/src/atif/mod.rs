@@ -13,7 +13,7 @@
 //!   with the last one here. **`subagent_trajectories`**, and files that observations refer to, are threads of their own.
 //!
 //! # What is written
-//! [`write`] writes one trajectory: the main thread as steps, every other thread under `subagent_trajectories`. What the format
+//! [`write()`] writes one trajectory: the main thread as steps, every other thread under `subagent_trajectories`. What the format
 //! cannot say travels in `extra.eviction_records`: every record, in order, with the place of its text and ids in the steps instead of
 //! a copy of them. A trajectory that has it is read back record for record.
 mod export;
