@@ -160,9 +160,9 @@ fn ordinals_that_stand_twice_and_unknown_versions_are_faults() {
 #[test]
 fn a_place_that_takes_nothing_more_is_said_to_be_one_that_cannot_be_written() {
     let conversion = convert_text(&trajectory(steps().into()).to_string(), None, ReadOptions::STRICT).unwrap();
-    let error = atif::write(&tree(&conversion), &mut [0_u8; 16].as_mut_slice()).unwrap_err();
+    let error = atif::write(&tree(&conversion), [0_u8; 16].as_mut_slice()).unwrap_err();
     assert!(error.to_string().starts_with("cannot be written: "), "{error}");
-    let error = HarnessError::from(tree(&conversion).write(&mut [0_u8; 16].as_mut_slice()).unwrap_err());
+    let error = HarnessError::from(tree(&conversion).write([0_u8; 16].as_mut_slice()).unwrap_err());
     assert!(error.to_string().starts_with("cannot be written: "), "{error}");
 }
 

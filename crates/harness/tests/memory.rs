@@ -118,9 +118,9 @@ fn a_long_session_takes_what_is_kept_of_it_and_little_more() {
         return measure(name, kept);
     }
     // Each in a process of its own, which has no memory left over from the one before.
-    for case in 0..CASES.len() {
+    for (case, named) in CASES.iter().enumerate() {
         let mut own = Command::new(std::env::current_exe().unwrap());
         own.args(["--exact", "a_long_session_takes_what_is_kept_of_it_and_little_more", "--nocapture"]);
-        assert!(own.env(CASE, case.to_string()).status().unwrap().success(), "{:?}", CASES[case]);
+        assert!(own.env(CASE, case.to_string()).status().unwrap().success(), "{named:?}");
     }
 }
