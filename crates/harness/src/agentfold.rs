@@ -15,21 +15,16 @@ use serde_json::Value;
 
 use crate::detect::Format;
 use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step as Node};
-use crate::shape::{Kind, Shape};
+use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
 /// How a run of AgentFold is told from other files.
 pub(crate) const FORMAT: Format =
-    Format::new("agentfold", "an AgentFold run of raw outputs", is_run, convert).with_least(has_steps);
+    Format::new("agentfold", "an AgentFold run of raw outputs", is_run, convert).with_least(Shape::answers_in_steps);
 
 fn is_run(shape: &Shape) -> bool {
     let steps = shape.has("question") && shape.has("steps[].output");
     steps && (shape.is("harness", &["agentfold"]) || shape.has("steps[].fold"))
-}
-
-/// Whether there are steps that answer a question, as every run has.
-fn has_steps(shape: &Shape) -> bool {
-    shape.has("question") && shape.kind("steps") == Some(Kind::List)
 }
 
 #[derive(Debug, Default, Deserialize)]

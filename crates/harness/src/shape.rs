@@ -45,6 +45,11 @@ impl Shape {
         self.get(path).map(|entry| entry.1)
     }
 
+    /// Whether a question is answered in a list of steps, as in every replayed run of raw outputs.
+    pub(crate) fn answers_in_steps(&self) -> bool {
+        self.has("question") && self.kind("steps") == Some(Kind::List)
+    }
+
     /// Whether something other than null stands at a path.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.kind(path).is_some_and(|kind| kind != Kind::Null)

@@ -12,11 +12,12 @@ use serde::Deserialize;
 
 use crate::detect::Format;
 use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step as Node};
-use crate::shape::{Kind, Shape};
+use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
 /// How a run of TC-RAG is told from other files.
-pub(crate) const FORMAT: Format = Format::new("tc-rag", "a TC-RAG run of raw outputs", is_run, convert).with_least(has_steps);
+pub(crate) const FORMAT: Format =
+    Format::new("tc-rag", "a TC-RAG run of raw outputs", is_run, convert).with_least(Shape::answers_in_steps);
 
 const KEYWORDS: [&str; 7] = ["Question", "Thought", "Action", "Action Input", "Backtrack", "Observation", "Final Answer"];
 
@@ -27,11 +28,6 @@ fn is_run(shape: &Shape) -> bool {
     let output = shape.text("steps[].output").map(str::trim_start);
     let spoken = output.is_some_and(|output| KEYWORDS.iter().any(|keyword| output.starts_with(&format!("{keyword}:"))));
     shape.has("question") && (spoken || shape.is("harness", &["tc-rag"]))
-}
-
-/// Whether there are steps that answer a question, as every run has.
-fn has_steps(shape: &Shape) -> bool {
-    shape.has("question") && shape.kind("steps") == Some(Kind::List)
 }
 
 #[derive(Debug, Default, Deserialize)]
