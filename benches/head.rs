@@ -5,11 +5,8 @@
 //! ```sh
 //! cargo bench -p pleach --bench head
 //! ```
-#![allow(unsafe_code, reason = "a counting allocator is the only way to see the peak")]
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     hint::black_box,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -18,6 +15,7 @@ use burn::{
     tensor::{Distribution, Int, Tensor, activation::log_softmax},
 };
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
+use peak_alloc::PeakAlloc;
 use pleach::train::{
     Batch, BatchTerms, CausalModel, Device, DeviceName, DivergenceConfig, NllConfig, Pairs, Reduction, TrainError,
 };
@@ -26,29 +24,8 @@ const TERMS: usize = 8_192;
 const VOCABULARY: usize = 49_152;
 const WIDTH: usize = 576;
 
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system allocator unchanged; the counters are atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's layout is passed on unchanged.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer came from `alloc` above with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// The head alone; hidden states are given.
 #[derive(Module, Debug)]
@@ -134,10 +111,10 @@ impl Problem {
 
 /// Peak bytes above what was live before.
 fn peak(run: impl FnOnce() -> f32) -> (f32, usize) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
     let loss = run();
-    (loss, PEAK.load(Relaxed) - before)
+    (loss, ALLOCATED.peak_usage() - before)
 }
 
 /// The shorter of two runs, so that what else the machine does counts less.

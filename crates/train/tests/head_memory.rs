@@ -1,18 +1,14 @@
 //! Contract: no objective holds an array of loss terms x vocabulary, forward or backward: its peak stays below one such array.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "a counting allocator is the only way to see the peak")]
 
 use burn::{
     module::{Module, Param},
     tensor::{Device, Tensor, TensorData},
 };
+use peak_alloc::PeakAlloc;
 use pleach_train::{
     Batch, BatchTerms, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, NllConfig, Pairs, PolicyGradientConfig,
     PolicySignal, Support, TrainError,
-};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 const TERMS: usize = 1024;
@@ -20,29 +16,8 @@ const VOCABULARY: usize = 2048;
 const WIDTH: usize = 8;
 const CHUNK: usize = 16;
 
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system allocator unchanged; the counters are atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's layout is passed on unchanged.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer came from `alloc` above with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// The head alone; hidden states are given.
 #[derive(Module, Debug)]
@@ -68,10 +43,10 @@ fn noise<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
 
 /// Peak bytes above what was live before.
 fn peak(run: impl FnOnce() -> Tensor<1>) -> usize {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
     let gradients = run().backward();
-    let peak = PEAK.load(Relaxed) - before;
+    let peak = ALLOCATED.peak_usage() - before;
     drop(gradients);
     peak
 }

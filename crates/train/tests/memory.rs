@@ -1,46 +1,18 @@
 //! Contract: the memory estimate is within a third of the real peak of a CPU device, so that refusing by it refuses the right things.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "a counting allocator is the only way to see the peak")]
 mod fixtures;
 
 use fixtures::causal;
+use peak_alloc::PeakAlloc;
 use pleach_layout::Sequence;
 use pleach_train::{
     Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, UnionBatch, Workload, evaluate, log_probabilities,
     replay, union_log_probabilities,
 };
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
-
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-// SAFETY: every call is passed on to the system allocator unchanged; the counters are atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's layout is passed on unchanged.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer came from `alloc` above with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use std::sync::Mutex;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATED: PeakAlloc = PeakAlloc;
 
 fn shape(time: usize, layers: usize, vocabulary: usize) -> (DecoderConfig, Vec<u32>) {
     let mut config = DecoderConfig::small(Family::Llama, vocabulary, layers);
@@ -58,10 +30,10 @@ fn seeded(config: &DecoderConfig) -> Decoder {
 
 /// Peak bytes above what was live before.
 fn peak<T>(run: impl FnOnce() -> T) -> f64 {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
     let result = run();
-    let real = PEAK.load(Relaxed) - before;
+    let real = ALLOCATED.peak_usage() - before;
     drop(result);
     real as f64
 }
@@ -122,9 +94,9 @@ fn gradients_of_batches_and_evaluations_before_are_counted() {
     let growth = run(3) - run(1);
     let map = 8 * config.parameters();
     assert!((0.9..=1.1).contains(&(growth / map as f64)), "{growth:.2e} more for two more batches, a map is {map} bytes");
-    let before = LIVE.load(Relaxed);
+    let before = ALLOCATED.current_usage();
     let kept = evaluate(&model, &sequences, &mut |_| {}).unwrap();
-    let held = LIVE.load(Relaxed) - before;
+    let held = ALLOCATED.current_usage() - before;
     assert!((0.9..=1.1).contains(&(held as f64 / map as f64)), "{held} bytes are kept, a map is {map}");
     drop(kept);
     let estimate = |count: usize| {
