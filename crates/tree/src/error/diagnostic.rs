@@ -122,7 +122,8 @@ impl Report {
         let mut text: Vec<String> = self.of(Severity::Error).map(ToString::to_string).collect();
         let others = self.diagnostics.len() - text.len();
         if others > 0 {
-            text.push(format!("(and {others} warnings or repairs)"));
+            let what = if others == 1 { "warning or repair" } else { "warnings or repairs" };
+            text.push(format!("(and {others} {what})"));
         }
         text.join("\n")
     }

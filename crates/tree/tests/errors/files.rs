@@ -1,5 +1,6 @@
 //! Files that are no eviction records, or not as they should begin and end.
 use insta::assert_snapshot;
+use pleach_tree::{BranchTree, ReadOptions};
 
 use super::{STORY, lenient, story, strict};
 
@@ -100,4 +101,16 @@ fn windows_line_ends_are_white_space() {
     context 1: 0[0..3] 1[0..1] 2[0..2]
     generation 0 of r0/main: 9:1 10:1
     ");
+}
+
+#[test]
+fn a_rejection_counts_what_stands_beside_its_faults() {
+    let rejection = |unknown: usize| {
+        let lines: String = (0..unknown).map(|at| format!("{{\"t\":\"unknown-{at}\"}}\n")).collect();
+        let bytes = story(&format!("{lines}not JSON\n"));
+        BranchTree::read(bytes.as_slice(), "f.jsonl", ReadOptions::STRICT).unwrap_err().to_string()
+    };
+    assert!(rejection(1).ends_with("\n(and 1 warning or repair)"), "{}", rejection(1));
+    assert!(rejection(2).ends_with("\n(and 2 warnings or repairs)"), "{}", rejection(2));
+    assert!(!rejection(0).contains("(and"), "{}", rejection(0));
 }
