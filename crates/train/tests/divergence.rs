@@ -5,14 +5,14 @@ mod fixtures;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use fixtures::{
-    causal,
+    pairs::{Two, two},
     table::{
         BANNED, Banning, Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar,
     },
 };
 use pleach_train::{
-    Alignment, Batch, CausalModel, Divergence, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Reduction,
-    RowDivergence, Support, TrainError,
+    CausalModel, Divergence, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Reduction, RowDivergence, Support,
+    TrainError,
 };
 
 const KINDS: [DivergenceKind; 4] = [
@@ -52,21 +52,6 @@ fn rows(divergence: &Divergence, p: &[f64], q: &[f64], targets: &[u32]) -> RowDi
 
 fn flat(tensor: Tensor<2>) -> Vec<f64> {
     numbers(&tensor.flatten::<1>(0, 1))
-}
-
-struct Two {
-    student: Batch,
-    teacher: Batch,
-    pairs: Pairs,
-}
-
-/// Seven tokens for the student, the last four of them behind another prefix for the teacher.
-fn two() -> Two {
-    let batch = |tokens: &[u32]| Batch::new(&[&causal(tokens)], &device()).unwrap();
-    let (student, teacher) = (batch(&[0, 1, 2, 3, 4, 5, 6]), batch(&[6, 2, 3, 4, 5, 6]));
-    let aligned = (2..6).map(|offset| Alignment { student: (0, offset), teacher: (0, offset - 1) });
-    let pairs = Pairs::new(student.terms(), teacher.terms(), aligned).unwrap();
-    Two { student, teacher, pairs }
 }
 
 fn forward(config: &DivergenceConfig, student: &Table, teacher: &Table, two: &Two) -> Tensor<1> {

@@ -6,26 +6,12 @@ mod fixtures;
 use burn::tensor::{DType, Tensor};
 use fixtures::{
     causal,
+    pairs::two,
     table::{Table, device},
 };
 use pleach_train::{
     Alignment, Batch, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Support, TrainError,
 };
-
-struct Two {
-    student: Batch,
-    teacher: Batch,
-    pairs: Pairs,
-}
-
-/// Seven tokens for the student, the last four of them behind another prefix for the teacher.
-fn two() -> Two {
-    let batch = |tokens: &[u32]| Batch::new(&[&causal(tokens)], &device()).unwrap();
-    let (student, teacher) = (batch(&[0, 1, 2, 3, 4, 5, 6]), batch(&[6, 2, 3, 4, 5, 6]));
-    let aligned = (2..6).map(|offset| Alignment { student: (0, offset), teacher: (0, offset - 1) });
-    let pairs = Pairs::new(student.terms(), teacher.terms(), aligned).unwrap();
-    Two { student, teacher, pairs }
-}
 
 #[test]
 fn settings_and_pairs_that_mean_nothing_are_refused() {
