@@ -39,7 +39,7 @@ fn cleared_results(tokens: usize, contexts: u32) -> Vec<u8> {
         if let Some(&(old, _)) = results.last() {
             let placeholder = segment(&mut records, Role::Tool, Origin::Harness, 4);
             let replacement = Replacement::new(ReplacementKind::Placeholder, vec![placeholder], Place::InPlace);
-            records.push(Record::Evict(Evict {
+            records.push(Record::Evict(Box::new(Evict {
                 context: ContextId(next),
                 from: new,
                 evicted: vec![Evicted::whole(old)],
@@ -48,7 +48,7 @@ fn cleared_results(tokens: usize, contexts: u32) -> Vec<u8> {
                 trigger: None,
                 evidence: None,
                 extra: Extra::new(),
-            }));
+            })));
             (next, context) = (next + 1, Some(ContextId(next)));
         }
         results.push((result, call));

@@ -162,7 +162,7 @@ impl Workspace {
         }
         items.push(Item::Part(call, rest));
         let change = Change::new(ReplacementKind::Summary).by(Author::Of(call)).trigger(Some(Trigger::Policy));
-        let list = self.node(script, Node::List(List { items, change }));
+        let list = self.node(script, Node::List(Box::new(List { items, change })));
         self.blocks.retain(|block| !inside(block));
         self.blocks.insert(first, Block { steps: from..=to, nodes: vec![(list, None)] });
     }

@@ -68,8 +68,8 @@ impl Draft {
     /// # Errors
     /// [`HarnessError::Rejected`] where a fault stands.
     pub(crate) fn finish(mut self) -> Result<Conversion, HarnessError> {
-        let mut records = vec![Record::Header(self.header.clone())];
-        records.append(&mut std::mem::take(&mut self.ledger).into_records());
+        let mut records = std::mem::take(&mut self.ledger).into_records();
+        records.insert(0, Record::Header(self.header.clone()));
         self.finish_with(records)
     }
 

@@ -79,7 +79,7 @@ impl Ledger {
     /// Writes an eviction from a context, whose own context is filled in here and holds `list`.
     pub(crate) fn evict(&mut self, from: Held, evict: Evict, list: &[SegmentId]) -> Held {
         let id = self.context();
-        self.records.push(Record::Evict(Evict { context: id, from: from.id, ..evict }));
+        self.records.push(Record::Evict(Box::new(Evict { context: id, from: from.id, ..evict })));
         Held { id, last: self.rebase(from, list) }
     }
 

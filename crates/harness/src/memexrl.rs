@@ -101,7 +101,7 @@ impl Rollouts {
             let parts = messages[..given].iter().enumerate();
             let told = parts.map(|(index, message)| Item::Told(parts_of(message, spot, &format!("{key}messages[{index}]"))));
             let list = List { items: told.collect(), change: self.change() };
-            self.last = Some(script.push(self.last, self.conversation, spot, Step::List(list)));
+            self.last = Some(script.push(self.last, self.conversation, spot, Step::List(Box::new(list))));
         }
         let skip = if first { 0 } else { given };
         for (index, message) in messages.iter().enumerate().skip(skip) {
@@ -127,7 +127,7 @@ impl Rollouts {
             let mut items: Vec<Item> = self.heads.iter().copied().map(Item::Of).collect();
             items.push(Item::New(vec![index]));
             let list = List { items, change: self.change() };
-            self.last = Some(script.push(self.last, self.conversation, spot, Step::List(list)));
+            self.last = Some(script.push(self.last, self.conversation, spot, Step::List(Box::new(list))));
         }
     }
 

@@ -134,7 +134,7 @@ impl Stack {
             let items = self.system.into_iter().chain(self.entries.iter().map(|(node, _)| *node)).map(Item::Of).collect();
             let change = Change::new(ReplacementKind::None).by(Author::Of(call)).trigger(Some(Trigger::Policy));
             let list = List { items, change };
-            self.node(script, Node::List(list));
+            self.node(script, Node::List(Box::new(list)));
         }
         self.push(script, &format!("{backtrack}{AGAIN}"), key);
     }

@@ -1,6 +1,7 @@
 //! Names of threads.
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 /// A node of a tree of calls.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +26,7 @@ pub(crate) fn names(nodes: &[Branch], order: &[usize], conversations: &[&str]) -
         }
     }
     let group = |node: usize| (nodes[node].conversation, nodes[node].parent);
-    let mut heirs: BTreeMap<(usize, Option<usize>), usize> = BTreeMap::new();
+    let mut heirs: FxHashMap<(usize, Option<usize>), usize> = FxHashMap::default();
     for &node in order {
         let heir = heirs.entry(group(node)).or_insert(node);
         if reach[node] > reach[*heir] {
@@ -36,7 +37,7 @@ pub(crate) fn names(nodes: &[Branch], order: &[usize], conversations: &[&str]) -
     starts.retain(|&node| heirs.get(&group(node)) != Some(&node));
     starts.sort_by_key(|&node| nodes[node].place);
     let own: Vec<Arc<str>> = conversations.iter().map(|&name| name.into()).collect();
-    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
     let mut names: Vec<Option<Arc<str>>> = vec![None; nodes.len()];
     for node in starts {
         let conversation = nodes[node].conversation;

@@ -111,7 +111,7 @@ impl Story {
 
     fn evict(&mut self, from: ContextId, evicted: &[SegmentId], replacement: Replacement) -> ContextId {
         let context = self.context();
-        self.records.push(Record::Evict(Evict {
+        self.records.push(Record::Evict(Box::new(Evict {
             context,
             from,
             evicted: evicted.iter().map(|&segment| Evicted::whole(segment)).collect(),
@@ -120,7 +120,7 @@ impl Story {
             trigger: None,
             evidence: None,
             extra: Extra::new(),
-        }));
+        })));
         context
     }
 

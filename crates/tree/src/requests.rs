@@ -104,7 +104,7 @@ impl Writer {
         self.context = context;
         let evidence = Some(Evidence::Inferred);
         let evict = Evict { context, from, evicted, replacement, by: None, trigger: None, evidence, extra: Extra::new() };
-        self.records.push(Record::Evict(evict));
+        self.records.push(Record::Evict(Box::new(evict)));
         self.follow(behind);
     }
 

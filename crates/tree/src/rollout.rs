@@ -31,7 +31,7 @@ impl BranchTree {
             Record::Append(append) => contexts.contains(&append.context).then(|| record.clone()),
             Record::Fork(fork) => contexts.contains(&fork.context).then(|| record.clone()),
             Record::Evict(evict) if contexts.contains(&evict.context) => {
-                Some(Record::Evict(crate::Evict { by: author(&evict.by), ..evict.clone() }))
+                Some(Record::Evict(Box::new(crate::Evict { by: author(&evict.by), ..evict.as_ref().clone() })))
             }
             Record::Replace(replace) if contexts.contains(&replace.context) => {
                 Some(Record::Replace(crate::Replace { by: author(&replace.by), ..replace.clone() }))

@@ -21,7 +21,7 @@ fn evict(context: u32, from: u32, evicted: Vec<Evicted>, replacement: Option<u32
     let replacement =
         replacement.map(|id| Replacement::new(ReplacementKind::Truncation, vec![SegmentId(id)], Place::BeforeFirst));
     let (context, from, extra) = (ContextId(context), ContextId(from), Extra::new());
-    Record::Evict(Evict { context, from, evicted, replacement, by: None, trigger: None, evidence: None, extra })
+    Record::Evict(Box::new(Evict { context, from, evicted, replacement, by: None, trigger: None, evidence: None, extra }))
 }
 
 fn tree(records: Vec<Record>) -> BranchTree {

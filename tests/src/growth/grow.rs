@@ -181,11 +181,11 @@ impl Grower {
         };
         if let Some(segments) = segments {
             let mut probe = self.oracle.clone();
-            probe.push(Record::Evict(evict.clone()));
+            probe.push(Record::Evict(Box::new(evict.clone())));
             let pieces = piece_starts(&probe.contexts[&context.0]).len();
             evict.replacement = Some(Replacement::new(write::kind(cut.kind), segments, write::place(cut.place, pieces)));
         }
-        self.made(context.0, Record::Evict(evict));
+        self.made(context.0, Record::Evict(Box::new(evict)));
     }
 
     /// The policy writes a summary: in a thread of its own, or in this one where nothing forks.

@@ -79,7 +79,7 @@ impl Steps {
         }
         let change = Change { evidence: pleach_tree::Evidence::Inferred, ..Change::new(ReplacementKind::Summary) };
         let list = List { items, change };
-        self.last = Some(script.push(self.last, self.conversation, spot, Node::List(list)));
+        self.last = Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
         self.heads.clear();
     }
 
@@ -141,7 +141,7 @@ impl Steps {
         items.push(Item::New(put.into_iter().map(told).collect()));
         let author = call.map_or_else(|| Author::Known(By::new(ByKind::Unknown)), Author::Of);
         let list = List { items, change: Change::new(kind).by(author) };
-        self.last = Some(script.push(self.last, self.conversation, spot, Node::List(list)));
+        self.last = Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
     }
 }
 

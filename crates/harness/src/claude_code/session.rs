@@ -90,7 +90,7 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     replay.run();
     let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
     let heads: Vec<(usize, usize)> = replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
-    let records = std::mem::take(&mut replay.records).into_records();
+    let mut records = std::mem::take(&mut replay.records).into_records();
     report_copies(&mut session);
     report_usage(&mut session, &turns.turns, &heads, &usage);
     let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
@@ -99,10 +99,8 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     if session.report.has_errors() {
         return Err(HarnessError::Rejected(session.report));
     }
-    let mut all = Vec::with_capacity(records.len() + 1);
-    all.push(Record::Header(header(&session)));
-    all.extend(records);
-    Ok(Conversion { records: all, report: session.report, usage: Some(usage).filter(|usage| !usage.eras.is_empty()) })
+    records.insert(0, Record::Header(header(&session)));
+    Ok(Conversion { records, report: session.report, usage: Some(usage).filter(|usage| !usage.eras.is_empty()) })
 }
 
 /// Message by message; a file that had to be repaired says less.

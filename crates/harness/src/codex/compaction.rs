@@ -90,7 +90,7 @@ impl Rollout {
             });
             items.push(told.item);
         }
-        script.push(self.at, 0, spot, Step::List(List { items, change }));
+        script.push(self.at, 0, spot, Step::List(Box::new(List { items, change })));
         self.history.entries = entries;
         self.at = Some(node);
     }

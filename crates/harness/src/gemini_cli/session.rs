@@ -211,6 +211,6 @@ fn set(
         items.extend([said, results].into_iter().filter(|segments| !segments.is_empty()).map(Item::Told));
     }
     let change = Change::new(ReplacementKind::Summary).quiet();
-    script.push(from, conversation, spot, Step::List(List { items, change }));
+    script.push(from, conversation, spot, Step::List(Box::new(List { items, change })));
     (Back::To(Some(node)), before)
 }

@@ -241,7 +241,7 @@ impl Play<'_> {
         }
         let (from, conversation) = (self.threads[thread].at, self.threads[thread].conversation);
         let list = List { items, change };
-        self.script.push(from, conversation, self.spot, Step::List(list));
+        self.script.push(from, conversation, self.spot, Step::List(Box::new(list)));
         let thread = &mut self.threads[thread];
         thread.at = Some(node);
         thread.marks.clear();

@@ -171,7 +171,7 @@ impl Writer<'_> {
         let change =
             Change::new(ReplacementKind::Placeholder).by(Author::Known(By::rule("prune"))).trigger(Some(Trigger::Auto));
         let swap = Swap { results, change, key: "state.time.compacted" };
-        self.at = Some(self.script.push(self.at, self.conversation, spot, Step::Swap(swap)));
+        self.at = Some(self.script.push(self.at, self.conversation, spot, Step::Swap(Box::new(swap))));
     }
 
     /// A summary: a call of its own thread, and, where it is complete, what it leaves of the list.
@@ -246,7 +246,7 @@ impl Writer<'_> {
             .flat_map(|id| nodes.get(id.as_str()).copied().unwrap_or_default())
             .map(|&node| Item::Of(node))
             .collect();
-        self.at = Some(self.script.push(self.at, self.conversation, spot, Step::List(List { items, change })));
+        self.at = Some(self.script.push(self.at, self.conversation, spot, Step::List(Box::new(List { items, change }))));
         self.live = live;
     }
 }

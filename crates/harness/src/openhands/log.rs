@@ -205,7 +205,7 @@ impl Log {
         });
         let items = items.collect();
         let change = Change::new(ReplacementKind::Summary).trigger(trigger);
-        script.push(self.at, 0, spot, Step::List(List { items, change }));
+        script.push(self.at, 0, spot, Step::List(Box::new(List { items, change })));
         self.warn_torn(script, &target, spot);
         self.at = Some(node);
         self.hold(target);
@@ -250,7 +250,7 @@ impl Log {
         let items = target.iter().flat_map(Shown::items).collect();
         let change = Change { evidence: Evidence::Inferred, ..Change::new(ReplacementKind::None) };
         let change = change.by(Author::Known(By::rule("view-properties")));
-        self.at = Some(script.push(self.at, 0, spot, Step::List(List { items, change })));
+        self.at = Some(script.push(self.at, 0, spot, Step::List(Box::new(List { items, change }))));
         self.hold(target);
     }
 }

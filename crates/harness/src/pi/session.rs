@@ -270,7 +270,7 @@ impl Session {
         items.extend(kept.iter().filter(shown).map(|&node| Item::Of(node)));
         let change = Change::new(ReplacementKind::Summary);
         let change = if entry.from_hook == Some(true) { change.by(Author::Known(By::rule("extension"))) } else { change };
-        let node = script.push(parent, 0, spot, Step::List(List { items, change }));
+        let node = script.push(parent, 0, spot, Step::List(Box::new(List { items, change })));
         if let Some(open) = parent.and_then(|parent| self.open.get(&parent)).cloned() {
             self.open.insert(node, open);
         }

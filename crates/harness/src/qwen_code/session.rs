@@ -205,6 +205,6 @@ impl Session {
             _ => None,
         };
         let change = Change::new(ReplacementKind::Summary).trigger(trigger);
-        Some(Step::List(List { items, change }))
+        Some(Step::List(Box::new(List { items, change })))
     }
 }

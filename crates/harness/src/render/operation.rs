@@ -85,7 +85,7 @@ impl Rewriter<'_, '_> {
                     place: cut.place,
                     ..replacement.clone()
                 });
-                Record::Evict(Evict { context, from: parent, evicted, replacement, ..record.clone() })
+                Record::Evict(Box::new(Evict { context, from: parent, evicted, replacement, ..record.clone() }))
             }
             (Step::Evict(cut), _) => {
                 self.notes.rewritten += 1;
@@ -94,7 +94,7 @@ impl Rewriter<'_, '_> {
                 let replacement = Some(replacement).filter(|replacement| !replacement.segments.is_empty());
                 let by = Some(By::rule(RULE));
                 let (trigger, evidence, extra) = (None, None, Extra::new());
-                Record::Evict(Evict { context, from: parent, evicted, replacement, by, trigger, evidence, extra })
+                Record::Evict(Box::new(Evict { context, from: parent, evicted, replacement, by, trigger, evidence, extra }))
             }
             (Step::Fork, _) => {
                 let append = Append { context, from, segments: Vec::new(), extra: Extra::new() };

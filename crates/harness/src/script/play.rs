@@ -147,11 +147,11 @@ impl Play<'_> {
             Step::Call(call) => self.call(at, call, spot, state, thread),
             Step::List(list) => {
                 self.settle(state);
-                self.list(at, list, spot, state);
+                self.list(at, *list, spot, state);
             }
             Step::Swap(swap) => {
                 self.settle(state);
-                self.swap(swap, spot, state);
+                self.swap(*swap, spot, state);
             }
         }
     }

@@ -25,9 +25,9 @@ pub(crate) enum Step {
     /// Calls the model.
     Call(Call),
     /// Rewrites the whole list.
-    List(List),
+    List(Box<List>),
     /// Puts something else for results of tool calls, where they stand.
-    Swap(Swap),
+    Swap(Box<Swap>),
 }
 
 /// A call of the model.
@@ -81,7 +81,7 @@ impl Back {
             Self::Into(node, count) => {
                 let change = Change::new(ReplacementKind::None).by(Author::Known(By::new(ByKind::Human)));
                 let list = List { items: vec![Item::Listed(node, 0..count)], change };
-                Some(script.push(Some(node), conversation, spot, Step::List(list)))
+                Some(script.push(Some(node), conversation, spot, Step::List(Box::new(list))))
             }
         }
     }

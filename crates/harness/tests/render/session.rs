@@ -196,7 +196,7 @@ impl Session {
         let place = [Place::InPlace, Place::BeforeFirst, Place::AfterKept, Place::Head][place as usize];
         let context = ContextId(self.contexts.len() as u32);
         let evicted: Vec<Evicted> = picked.iter().map(|&at| Evicted::whole(self.list[at])).collect();
-        self.records.push(Record::Evict(Evict {
+        self.records.push(Record::Evict(Box::new(Evict {
             context,
             from,
             evicted,
@@ -205,7 +205,7 @@ impl Session {
             trigger: Some(Trigger::Auto),
             evidence: Some(Evidence::Recorded),
             extra: Extra::new(),
-        }));
+        })));
         self.reread(context);
     }
 

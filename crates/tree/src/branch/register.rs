@@ -81,7 +81,7 @@ impl TreeBuilder {
         self.add(at, record.context, parent, (tail, tokens, removed), Record::Replace(record));
     }
 
-    pub(super) fn push_evict(&mut self, at: Location, mut record: Evict, report: &mut Report) {
+    pub(super) fn push_evict(&mut self, at: Location, mut record: Box<Evict>, report: &mut Report) {
         let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else { return };
         self.check_author(&at, &mut record, report);
         let (path, before) = self.path_spans(record.from);

@@ -32,7 +32,7 @@ pub enum Record {
     /// `{"t":"append"}`: a context that is another one with segments behind it.
     Append(Append),
     /// `{"t":"evict"}`: a context that is another one with ranges taken out.
-    Evict(Evict),
+    Evict(Box<Evict>),
     /// `{"t":"replace"}`: a context whose whole list is given.
     Replace(Replace),
     /// `{"t":"fork"}`: a copy of a context for another thread.
