@@ -139,6 +139,24 @@ fn a_call_that_is_written_again_is_no_second_call() {
 }
 
 #[test]
+fn history_that_is_written_again_under_the_same_ids_is_there_once() {
+    let with_id = |id: &str, role: &str, text: &str| {
+        line("response_item", &message(role, text).replacen('{', &format!(r#"{{"id":"{id}","#), 1))
+    };
+    let once = [with_id("m1", "user", "hi"), with_id("m2", "assistant", "hello")];
+    let more = [said("user", "and?"), said("assistant", "done")];
+    let shown = strict(&[vec![turn()], once.to_vec(), once.to_vec(), more.to_vec()].concat());
+    assert_eq!(shown.matches("of thread main").count(), 2, "{shown}");
+    assert_eq!(shown.matches("repeated-line").count(), 2, "{shown}");
+    assert!(shown.contains("rollout-own.jsonl:4: payload.id: warning[harness]: repeated-line: the item m1 repeats"), "{shown}");
+    let other = with_id("m2", "assistant", "hullo");
+    assert_eq!(
+        faults(&[vec![turn()], once.to_vec(), vec![other], more.to_vec()].concat()),
+        ["r.jsonl:4: payload.id: duplicate-id: item m2 stands above already with other content; the first is kept"]
+    );
+}
+
+#[test]
 fn a_list_without_a_predecessor_is_a_start() {
     let shown =
         strict(&[compacted("sum", &[message("user", "first"), message("user", "sum")]), turn(), said("assistant", "yes")]);

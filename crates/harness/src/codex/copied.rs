@@ -4,7 +4,7 @@ use pleach_tree::{JsonLines, ReadOptions, Report};
 use super::item::{self, Piece};
 use super::line::{Line, Meta, Payload};
 use crate::input::Member;
-use crate::script::{self, Script, Spot};
+use crate::script::{Script, Spot};
 use crate::{HarnessError, Input};
 
 /// What is known of the copied part.
@@ -47,7 +47,7 @@ impl Copied {
             while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
                 for line in values.drain(..) {
                     if let Payload::Item(item) = line.payload {
-                        items.extend(number(&item::piece(*item, "", spot)));
+                        items.extend(item::piece(*item, "", spot).number());
                     }
                 }
             }
@@ -59,7 +59,7 @@ impl Copied {
     /// Whether an item is one of the parent's.
     pub(super) fn is_copy(&mut self, piece: &Piece) -> bool {
         let Some(items) = self.items.as_ref().filter(|_| !self.own_begun) else { return false };
-        let Some(number) = number(piece) else { return false };
+        let Some(number) = piece.number() else { return false };
         match items[self.met..].iter().position(|&item| item == number) {
             Some(at) => {
                 self.met += at + 1;
@@ -113,13 +113,4 @@ fn find(input: &Input, id: &str) -> Result<Option<Member>, HarnessError> {
         }
     }
     Ok(None)
-}
-
-fn number(piece: &Piece) -> Option<u64> {
-    let segments = match piece {
-        Piece::Said(segments) | Piece::Given { segments, .. } => segments.as_slice(),
-        Piece::Output(segment) => std::slice::from_ref(&**segment),
-        Piece::Silent | Piece::Unknown(_) => return None,
-    };
-    Some(script::content_number(segments))
 }

@@ -22,6 +22,18 @@ pub(super) enum Piece {
     Unknown(String),
 }
 
+impl Piece {
+    /// A number for what it says, where a request shows it.
+    pub(super) fn number(&self) -> Option<u64> {
+        let segments = match self {
+            Self::Said(segments) | Self::Given { segments, .. } => segments.as_slice(),
+            Self::Output(segment) => std::slice::from_ref(&**segment),
+            Self::Silent | Self::Unknown(_) => return None,
+        };
+        Some(script::content_number(segments))
+    }
+}
+
 /// How what the harness puts in a person's place begins.
 const MARKS: [&str; 10] = [
     "<environment_context>",

@@ -56,6 +56,8 @@ pub(super) struct Rollout {
     tokens: i64,
     /// The ordinal of the last line; they only grow.
     ordinal: Option<u64>,
+    /// Items that have an id, each with a number for what it says.
+    items: FxHashMap<String, u64>,
     /// Calls of tools, each with a number for what its output says.
     calls: FxHashMap<String, Option<u64>>,
     unanswered: Vec<String>,
@@ -156,7 +158,14 @@ impl Rollout {
 
     fn item(&mut self, script: &mut Script, item: Item, spot: &Spot) {
         let key = format!("line-{}", spot.at.line);
+        let id = item.id.clone().filter(|id| !id.is_empty());
         let piece = item::piece(item, &key, spot);
+        if let (Some(id), Some(said)) = (id, piece.number()) {
+            match self.items.get(&id) {
+                Some(&first) => return script.draft.repeated(&spot.at, "payload.id", &format!("item {id}"), first == said),
+                None => self.items.insert(id, said),
+            };
+        }
         let copied = self.copied.is_copy(&piece);
         match piece {
             Piece::Said(output) => {
