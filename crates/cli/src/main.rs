@@ -1,6 +1,7 @@
 //! `pleach`: inspect, convert, lay out and check recorded agent rollouts.
 mod allocator;
 mod bench;
+mod beside;
 mod check;
 mod convert;
 mod html;

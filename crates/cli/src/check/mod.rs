@@ -18,6 +18,7 @@ use clap::{Args, ValueEnum};
 use pleach_layout::Layouts;
 use pleach_train::{DeviceName, Precision};
 
+use crate::beside::{self, Beside};
 use crate::input::{Input, Loaded, Tokens};
 use crate::layout::Kind;
 use crate::output;
@@ -96,13 +97,22 @@ impl Check {
         self.find_tokenizer();
         let runner = if self.no_model { None } else { Some(model::Runner::open(&self)?) };
         let (mut checked, mut failures) = (Vec::new(), Vec::new());
+        let mut beside = Beside::default();
         for file in &files {
+            if beside.has(file) {
+                continue;
+            }
             match self.file(file, runner.as_ref()) {
-                Ok(one) => checked.push(one),
+                Ok(one) => {
+                    beside.add(file, &beside::read(file, &one.loaded.tree.header().files));
+                    checked.push(one);
+                }
                 Err(error) if files.len() > 1 => failures.push((file, error)),
                 Err(error) => return Err(error),
             }
         }
+        checked.retain(|one| !beside.has(Path::new(&one.loaded.name)));
+        failures.retain(|(file, _)| !beside.has(file));
         self.print(&checked, &failures)?;
         for (_, error) in &failures {
             output::error(error);

@@ -1,5 +1,4 @@
 //! One table over all sessions of a folder.
-use std::collections::HashSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +11,7 @@ use pleach_tree::{Fidelity, Severity};
 use serde::Serialize;
 
 use super::Inspect;
+use crate::beside::{self, Beside};
 use crate::input::Unlisted;
 use crate::output;
 
@@ -100,23 +100,14 @@ fn guarded(file: &Path, read: impl FnOnce() -> Result<(Session, Vec<PathBuf>)>) 
     }
 }
 
-/// The rows without those of files that another session has read as its own, such as those of its sub-agents.
-fn once(rows: Vec<Row>) -> Vec<Row> {
-    let path = |file: &str| std::fs::canonicalize(file).ok();
-    let mut inside: HashSet<PathBuf> = HashSet::new();
+/// The rows without those of files that another session has read as its own.
+fn once(mut rows: Vec<Row>) -> Vec<Row> {
+    let mut beside = Beside::default();
     for row in &rows {
-        let own = path(&row.file);
-        if own.as_ref().is_none_or(|own| !inside.contains(own)) {
-            inside.extend(row.reads.iter().filter(|&read| Some(read) != own.as_ref()).cloned());
-        }
+        beside.add(Path::new(&row.file), &row.reads);
     }
-    rows.into_iter().filter(|row| path(&row.file).is_none_or(|path| !inside.contains(&path))).collect()
-}
-
-/// The files beside a session's own that its header names, where they are.
-fn reads(file: &Path, listed: &[String]) -> Vec<PathBuf> {
-    let folder = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
-    listed.iter().filter_map(|name| std::fs::canonicalize(folder.join(name)).ok()).collect()
+    rows.retain(|row| !beside.has(Path::new(&row.file)));
+    rows
 }
 
 fn session(inspect: &Inspect, file: &Path) -> Result<(Session, Vec<PathBuf>)> {
@@ -139,7 +130,7 @@ fn session(inspect: &Inspect, file: &Path) -> Result<(Session, Vec<PathBuf>)> {
         warnings: count(Severity::Warning),
         repairs: count(Severity::Repaired),
     };
-    Ok((session, reads(file, &header.files)))
+    Ok((session, beside::read(file, &header.files)))
 }
 
 /// Prints the rows, names relative to the folder, and to standard error why a session could not be read.
