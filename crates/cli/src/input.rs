@@ -164,7 +164,14 @@ impl Input {
         };
         let (tree, found, usage) = match harness {
             Harness::Records => {
-                let (tree, report) = BranchTree::read(input.reader()?, name.as_str(), self.options()).map_err(unread)?;
+                let read = BranchTree::read(input.reader()?, name.as_str(), self.options());
+                if let (Err(TreeError::Rejected(_)), Some(_)) = (&read, self.from)
+                    && let Err(other @ HarnessError::OtherFormat { .. }) =
+                        pleach_harness::convert_from(&input, self.from, self.options())
+                {
+                    return Err(other.into());
+                }
+                let (tree, report) = read.map_err(unread)?;
                 (tree, report.diagnostics, None)
             }
             _ => {

@@ -67,6 +67,10 @@ fn what_a_session_reads_of_its_sub_agents_is_no_session_of_its_own() {
     assert_eq!(rows[0]["generations"], 2);
     let table = pleach::stdout(&["inspect", &folder.path().display().to_string()]);
     assert_eq!(table.lines().last(), Some("1 session, read"));
+    let checked = pleach::stdout(&["check", &folder.path().display().to_string(), "--no-model", "--json"]);
+    let report: Value = serde_json::from_str(&checked).unwrap();
+    let files: Vec<&str> = report["files"].as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap()).collect();
+    assert!(matches!(files[..], [only] if only.ends_with("session-1.jsonl")), "{files:?}");
 }
 
 #[cfg(target_os = "linux")]
@@ -85,7 +89,7 @@ fn a_format_that_is_forced_and_of_which_nothing_is_found_is_bad_input() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (session, steps) = (path("deeper/b.jsonl"), path("steps.json"));
     for (file, formats) in [
-        (&session, &["atif", "tc-rag", "agentfold", "codex", "opencode", "inspect-ai"][..]),
+        (&session, &["atif", "tc-rag", "agentfold", "codex", "opencode", "inspect-ai", "pi", "records"][..]),
         (&steps, &["codex", "opencode", "gemini-cli", "inspect-ai", "tc-rag", "agentfold"]),
     ] {
         for format in formats {

@@ -237,7 +237,14 @@ pub fn convert_from(input: &Input, harness: Option<Harness>, options: ReadOption
     if let Some(least) = format.least {
         has_shape(input, harness, least)?;
     }
-    let conversion = (format.convert)(input, options)?;
+    let conversion = match (format.convert)(input, options) {
+        // Faults of lines that another harness wrote say nothing to the one who named the wrong format.
+        Err(HarnessError::Rejected(report)) if detect(input).is_ok() => {
+            has_shape(input, harness, format.mark)?;
+            return Err(HarnessError::Rejected(report));
+        }
+        conversion => conversion?,
+    };
     if !conversion.records.iter().any(|record| matches!(record, Record::Generation(_))) {
         has_shape(input, harness, format.mark)?;
     }
@@ -255,6 +262,6 @@ fn has_shape(input: &Input, harness: Harness, mark: fn(&Shape) -> bool) -> Resul
     if archive || shapes(text).any(|shape| mark(&shape)) {
         return Ok(());
     }
-    let other = || HarnessError::OtherFormat { file: input.name().to_string(), harness };
+    let other = || HarnessError::OtherFormat { file: input.name().to_string(), harness, found: detect_bytes(&start) };
     Err(strange(input, text).unwrap_or_else(other))
 }

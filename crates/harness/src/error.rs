@@ -53,14 +53,16 @@ pub enum HarnessError {
     },
     /// Nothing in the file is of the format that it was to be read as.
     #[error(
-        "{file}: nothing in it is of the format {} ({}); leave the format (--from) away to tell it from the content",
-        .harness.name(), .harness.title()
+        "{file}: nothing in it is of the format {} ({}); {}leave the format (--from) away to tell it from the content",
+        .harness.name(), .harness.title(), .found.map(|found| format!("it looks like {}; ", found.title())).unwrap_or_default()
     )]
     OtherFormat {
         /// The file.
         file: String,
         /// The format that was named.
         harness: Harness,
+        /// The format that it looks like.
+        found: Option<Harness>,
     },
     /// No adapter knows the file.
     #[error("{file}: no known harness wrote this; give {}, or name its format", titles())]

@@ -130,6 +130,24 @@ fn a_file_of_which_nothing_is_of_the_format_that_is_named_is_an_error_and_no_emp
 }
 
 #[test]
+fn faults_of_a_file_that_another_harness_wrote_are_one_error_that_says_what_it_looks_like() {
+    use Harness::{GeminiCli, MemexRl, OpenHands, Pi, QwenCode, Records, Requests, Rl};
+    let session = fixture("rewinds.jsonl");
+    for harness in [GeminiCli, MemexRl, OpenHands, Pi, QwenCode, Records, Requests, Rl] {
+        let input = Input::memory("s.jsonl", session.clone(), []);
+        let error = convert_from(&input, Some(harness), ReadOptions::STRICT).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "s.jsonl: nothing in it is of the format {} ({}); it looks like a Claude Code session; leave the format (--from) away to tell it from the content",
+                harness.name(),
+                harness.title()
+            )
+        );
+    }
+}
+
+#[test]
 fn a_run_that_does_not_say_which_harness_made_it_is_read_as_the_one_that_is_named() {
     let run = br#"{"question":"where?","steps":[{"output":"look","observation":"a desk"}]}"#;
     for harness in [Harness::TcRag, Harness::AgentFold] {
