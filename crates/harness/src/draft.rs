@@ -53,6 +53,11 @@ impl Draft {
         self.report.warn(at.key(key), Fault::Harness { code, message: message.into() });
     }
 
+    /// Notes a file beside that cannot be read to its end; it may have nothing to do with what is read.
+    pub(crate) fn unread(&mut self, member: &Member, error: &HarnessError) {
+        self.report.warn(Location::line(&member.name, 1), member.unread(error));
+    }
+
     /// Notes an id that stands twice: a warning where both say the same, as what was written twice is no less certain.
     pub(crate) fn repeated(&mut self, at: &Location, key: &str, what: &str, same: bool) {
         if same {

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use pleach_harness::{Harness, Input, ReadOptions, convert_from, detect};
 use rollout::{meta, rollout, said, turn};
-use shown::told;
+use shown::{DAMAGED, told};
 
 #[test]
 fn the_rollout_that_one_was_forked_from_is_found_in_the_folder_of_another_day() {
@@ -57,4 +57,13 @@ fn a_rollout_on_disk_is_read_through_zstd_and_gzip() {
     });
     assert!(records[0].len() > 4);
     assert_eq!((&records[1], &records[2]), (&records[0], &records[0]));
+}
+
+#[test]
+fn a_rollout_whose_parent_is_damaged_is_read_as_its_own() {
+    let own = rollout(&[meta(r#","forked_from_id":"par""#), turn(), said("user", "hi"), said("assistant", "x")]);
+    let shown = told("rollout-own.jsonl", &own, &[("rollout-par.jsonl.gz", DAMAGED)], ReadOptions::STRICT);
+    assert_eq!(shown.matches("of thread main").count(), 1, "{shown}");
+    assert!(shown.contains("rollout-par.jsonl.gz:1: warning[harness]: unread-beside: "), "{shown}");
+    assert!(!shown.contains("copied-history"), "{shown}");
 }

@@ -3,7 +3,7 @@
 mod shown;
 
 use pleach_harness::ReadOptions;
-use shown::{faults, told};
+use shown::{DAMAGED, faults, told};
 
 const START: &str = r#"{"sessionId":"abc","projectHash":"h","startTime":"2026-02-01T10:00:00Z"}"#;
 
@@ -141,4 +141,12 @@ fn a_rewind_to_a_message_that_is_not_there_takes_back_all() {
         faults("s.jsonl", &text),
         ["s.jsonl:4: $rewindTo: rewind-missing: the message gone is not in the list; the harness takes back all of it"]
     );
+}
+
+#[test]
+fn a_sub_agents_file_that_is_damaged_is_a_warning_that_names_it() {
+    let text = session(&[user("u1", "hi"), says("g1", "one", "")]);
+    let shown = told("session-1.jsonl", &text, &[("abc/agent-7.jsonl.gz", DAMAGED)], ReadOptions::STRICT);
+    assert_eq!(shown.matches("of thread main").count(), 1, "{shown}");
+    assert!(shown.contains("abc/agent-7.jsonl.gz:1: warning[harness]: unread-beside: "), "{shown}");
 }

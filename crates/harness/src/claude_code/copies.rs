@@ -2,7 +2,7 @@
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
-use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report};
+use pleach_tree::{JsonLines, Location, ReadOptions, Report};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
@@ -50,7 +50,7 @@ impl Copies {
         let start = first_uuid(&main)?;
         let own = rank(&main)?;
         let members = input.beside("").unwrap_or_else(|error| {
-            report.warn(Location::line(&main.name, 1), unread(&main, &error));
+            report.warn(Location::line(&main.name, 1), main.unread(&error));
             Vec::new()
         });
         for member in members {
@@ -61,7 +61,7 @@ impl Copies {
             if let Some(start) = &start
                 && let Err(error) = copies.take(&member, start, &own, options)
             {
-                report.warn(Location::line(&member.name, 1), unread(&member, &error));
+                report.warn(Location::line(&member.name, 1), member.unread(&error));
             }
         }
         Ok(copies)
@@ -96,15 +96,6 @@ impl Copies {
         }
         copied
     }
-}
-
-/// What is said of a file beside, or of a sub-agent's, that cannot be read to its end.
-pub(super) fn unread(member: &Member, error: &HarnessError) -> Fault {
-    let (name, error) = (format!("{}: ", member.name), error.to_string());
-    let error = error.strip_prefix(&name).unwrap_or(&error);
-    let message =
-        format!("what lies beside is not read to its end, so what it has in common with the session may be missed: {error}");
-    Fault::Harness { code: "unread-beside", message }
 }
 
 /// What files that begin alike are ordered by.

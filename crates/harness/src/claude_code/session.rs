@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Severity};
 
-use super::copies::{Copies, unread};
+use super::copies::Copies;
 use super::link::Links;
 use super::load::Session;
 use super::replay::Replay;
@@ -44,12 +44,12 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     read(&mut session, &main, options)?;
     let beside = if stem.is_empty() { Ok(Vec::new()) } else { input.beside(&format!("{stem}/subagents")) };
     let subagents = beside.unwrap_or_else(|error| {
-        session.report.warn(Location::line(&main.name, 1), unread(&main, &error));
+        session.report.warn(Location::line(&main.name, 1), main.unread(&error));
         Vec::new()
     });
     for member in subagents.iter().filter(|member| is_session(member.file_name())) {
         if let Err(error) = read(&mut session, member, options) {
-            session.report.warn(Location::line(&member.name, 1), unread(member, &error));
+            session.report.warn(Location::line(&member.name, 1), member.unread(&error));
         }
     }
     finish(session)

@@ -16,7 +16,9 @@ pub(super) struct Copied {
     parent: Option<(String, Spot)>,
     /// The items of the parent, by a number for their content, where its file lies beside.
     items: Option<Vec<u64>>,
-    /// How many of them were met.
+    /// Whether that file is there and cannot be read to its end.
+    unread: bool,
+    /// How many of the items were met.
     met: usize,
     /// Whether items of its own have begun.
     own_begun: bool,
@@ -26,34 +28,32 @@ pub(super) struct Copied {
 
 impl Copied {
     /// Takes note of a session line: it says where the rollout was forked from, or is copied from there itself.
-    pub(super) fn meta(&mut self, input: &Input, meta: &Meta, spot: &Spot, options: ReadOptions) -> Result<(), HarnessError> {
+    ///
+    /// Of a parent that cannot be read to its end nothing is a copy, as its calls are in no other rollout's records then.
+    pub(super) fn meta(&mut self, script: &mut Script, input: &Input, meta: &Meta, spot: &Spot) {
         if self.parent.is_some() {
-            return Ok(());
+            return;
         }
         let parent = match &self.own {
             None => meta.forked_from_id.clone(),
             Some(own) => meta.id.clone().filter(|id| id != own),
         };
         self.own = self.own.take().or_else(|| meta.id.clone());
-        let Some(parent) = parent.filter(|parent| !parent.is_empty()) else { return Ok(()) };
-        let file = find(input, &parent)?;
+        let Some(parent) = parent.filter(|parent| !parent.is_empty()) else { return };
+        let options = script.draft.options;
+        let read = match find(input, &parent) {
+            Ok(None) => Ok(None),
+            Ok(Some(member)) => items(&member, spot, options).map(Some).map_err(|error| (member, error)),
+            Err(error) => Err((input.main(), error)),
+        };
         self.parent = Some((parent, spot.clone()));
-        if let Some(member) = file {
-            // What is wrong with that file is told where it is converted itself.
-            let (mut items, mut values, mut report) = (Vec::new(), Vec::<Line>::new(), Report::default());
-            let lenient = ReadOptions { lenient: true, ..options };
-            let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
-            let io = |source| HarnessError::io(&member.name, source);
-            while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
-                for line in values.drain(..) {
-                    if let Payload::Item(item) = line.payload {
-                        items.extend(item::piece(*item, "", spot).number());
-                    }
-                }
+        match read {
+            Ok(items) => self.items = items,
+            Err((member, error)) => {
+                script.draft.unread(&member, &error);
+                self.unread = true;
             }
-            self.items = Some(items);
         }
-        Ok(())
     }
 
     /// Whether an item is one of the parent's.
@@ -73,7 +73,7 @@ impl Copied {
     }
 
     pub(super) fn report(&self, script: &mut Script) {
-        let Some((parent, spot)) = &self.parent else { return };
+        let Some((parent, spot)) = self.parent.as_ref().filter(|_| !self.unread) else { return };
         let message = match &self.items {
             Some(_) => {
                 format!("calls ({}) are copied from rollout {parent}, which lies beside; they are context here", self.calls)
@@ -84,6 +84,23 @@ impl Copied {
         };
         script.draft.warn(&spot.at, "payload", "copied-history", message);
     }
+}
+
+/// The items of a rollout, by a number for their content.
+fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<u64>, HarnessError> {
+    // What is wrong with that file is told where it is converted itself.
+    let (mut items, mut values, mut report) = (Vec::new(), Vec::<Line>::new(), Report::default());
+    let lenient = ReadOptions { lenient: true, ..options };
+    let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
+    let io = |source| HarnessError::io(&member.name, source);
+    while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
+        for line in values.drain(..) {
+            if let Payload::Item(item) = line.payload {
+                items.extend(item::piece(*item, "", spot).number());
+            }
+        }
+    }
+    Ok(items)
 }
 
 /// The file of a rollout, in the folder of the one that is read or in that of another day, `../../../YYYY/MM/DD`.

@@ -24,18 +24,12 @@ fn is_line(shape: &Shape) -> bool {
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("codex", options);
     let mut rollout = Rollout::default();
-    let mut failed = None;
     script.lines(&input.main(), |script, line: Line, spot| {
-        if let Payload::Meta(meta) = &line.payload
-            && let Err(error) = rollout.copied.meta(input, meta, spot, options)
-        {
-            failed = Some(error);
+        if let Payload::Meta(meta) = &line.payload {
+            rollout.copied.meta(script, input, meta, spot);
         }
         rollout.take(script, line, spot);
     })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
     rollout.close(&mut script);
     rollout.copied.report(&mut script);
     script.play()

@@ -24,39 +24,29 @@ fn is_line(shape: &Shape) -> bool {
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("gemini-cli", options);
-    let session = read(&mut script, &input.main())?;
+    let main = input.main();
+    let mut session = Session::default();
+    session.read(&mut script, &main)?;
     let id = session.id.clone();
     session.write(&mut script, 0);
     // It names a folder, so one that would lead elsewhere names none.
     let is_name =
         |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    let agents = id.filter(is_name).map_or_else(|| Ok(Vec::new()), |id| input.beside(&id))?;
+    let agents = id.filter(is_name).map_or_else(|| Ok(Vec::new()), |id| input.beside(&id));
+    let agents = agents.unwrap_or_else(|error| {
+        script.draft.unread(&main, &error);
+        Vec::new()
+    });
     for member in agents.iter().filter(|member| member.file_name().contains(".jsonl")) {
-        let agent = read(&mut script, member)?;
+        let mut agent = Session::default();
+        if let Err(error) = agent.read(&mut script, member) {
+            script.draft.unread(member, &error);
+        }
         let name = member.file_name().split('.').next().unwrap_or_default().to_owned();
         let conversation = script.conversation(name);
         agent.write(&mut script, conversation);
     }
     script.play()
-}
-
-fn read(script: &mut Script, member: &Member) -> Result<Session, HarnessError> {
-    let mut session = Session::default();
-    let start = member.start(1 << 16)?;
-    let first = start.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
-    let begun = serde_json::from_slice::<serde::de::IgnoredAny>(first);
-    if start.len() == first.len() || !begun.is_err_and(|error| error.is_eof()) {
-        script.lines(member, |script, line: Line, spot| session.take(script, line, spot))?;
-        return Ok(session);
-    }
-    let file = script.draft.file(member);
-    let options = script.draft.options;
-    let (documents, at) = member.document::<Line>(options, &mut script.draft.report)?;
-    let spot = Spot { file, at };
-    for document in documents {
-        session.take(script, document, &spot);
-    }
-    Ok(session)
 }
 
 /// The session as far as it is read.
@@ -76,6 +66,24 @@ enum Did {
 }
 
 impl Session {
+    /// Reads a file; what is read of one that breaks off is kept.
+    fn read(&mut self, script: &mut Script, member: &Member) -> Result<(), HarnessError> {
+        let start = member.start(1 << 16)?;
+        let first = start.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+        let begun = serde_json::from_slice::<serde::de::IgnoredAny>(first);
+        if start.len() == first.len() || !begun.is_err_and(|error| error.is_eof()) {
+            return script.lines(member, |script, line: Line, spot| self.take(script, line, spot));
+        }
+        let file = script.draft.file(member);
+        let options = script.draft.options;
+        let (documents, at) = member.document::<Line>(options, &mut script.draft.report)?;
+        let spot = Spot { file, at };
+        for document in documents {
+            self.take(script, document, &spot);
+        }
+        Ok(())
+    }
+
     fn take(&mut self, script: &mut Script, mut line: Line, spot: &Spot) {
         if let Some(id) = line.rewind_to.take() {
             // What is taken back is not there to be written again; a rewind to nowhere takes back all.

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pleach_tree::Fault;
+
 use super::decompress;
 use crate::HarnessError;
 
@@ -88,6 +90,16 @@ impl Member {
     pub(crate) fn inside(&self, entry: &str, bytes: Vec<u8>) -> Self {
         let name = format!("{}/{entry}", self.name);
         Self { listed: format!("{}/{entry}", self.listed), name: name.into(), at: At::Memory(bytes.into()) }
+    }
+
+    /// What is said of it where it lies beside what is read, or is a sub-agent's, and cannot be read to its end.
+    pub(crate) fn unread(&self, error: &HarnessError) -> Fault {
+        let (name, error) = (format!("{}: ", self.name), error.to_string());
+        let error = error.strip_prefix(&name).unwrap_or(&error);
+        let message = format!(
+            "what lies beside is not read to its end, so what it has in common with the session may be missed: {error}"
+        );
+        Fault::Harness { code: "unread-beside", message }
     }
 
     /// Its file name, without folders.

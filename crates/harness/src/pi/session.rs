@@ -8,6 +8,7 @@ use super::entry::{Entry, Message};
 use super::message::{BRANCH, COMPACTION, given, said, summary};
 use crate::block;
 use crate::detect::Format;
+use crate::input::Member;
 use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
@@ -25,37 +26,25 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut script = Script::new("pi", options);
     let mut session = Session::default();
     let main = input.main();
-    let mut failed = None;
     script.lines(&main, |script, entry: Entry, spot| {
         if let Some(name) = entry.branched_from().filter(|_| entry.is_header() && session.order.is_empty()) {
-            match parent(input, name, options) {
-                Ok(ids) => session.branched(name, ids, spot),
-                Err(error) => failed = Some(error),
-            }
+            session.branched(script, input, name, spot);
         }
         session.take(script, entry, spot);
     })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
     session.finish(&mut script);
     script.play()
 }
 
-/// The ids of the session that another one was branched from, where its file lies beside it.
-fn parent(input: &Input, name: &str, options: ReadOptions) -> Result<Option<FxHashSet<String>>, HarnessError> {
-    let beside = input.beside("")?;
-    let main = input.main();
-    let Some(member) = beside.iter().find(|member| member.file_name() == name && member.listed != main.listed) else {
-        return Ok(None);
-    };
+/// The ids of the entries of a session.
+fn ids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, HarnessError> {
     // What is wrong with that file is told where it is converted itself.
     let mut other = Script::new("pi", options);
     let mut ids = FxHashSet::default();
     other.lines(member, |_, entry: Entry, spot| {
         ids.insert(entry.id.unwrap_or_else(|| format!("line-{}", spot.at.line)));
     })?;
-    Ok(Some(ids))
+    Ok(ids)
 }
 
 /// The session as far as it is read.
@@ -92,9 +81,23 @@ struct Copied {
 }
 
 impl Session {
-    fn branched(&mut self, name: &str, ids: Option<FxHashSet<String>>, spot: &Spot) {
-        self.copied.beside = ids.is_some();
-        self.copied.ids = ids.unwrap_or_default();
+    /// Takes note of the session that this one was branched from.
+    ///
+    /// Of one that cannot be read to its end nothing is a copy, as its calls are in no other session's records then.
+    fn branched(&mut self, script: &mut Script, input: &Input, name: &str, spot: &Spot) {
+        let main = input.main();
+        let beside = match input.beside("") {
+            Ok(beside) => beside,
+            Err(error) => return script.draft.unread(&main, &error),
+        };
+        let parent = beside.iter().find(|member| member.file_name() == name && member.listed != main.listed);
+        if let Some(parent) = parent {
+            match ids(parent, script.draft.options) {
+                Ok(ids) => self.copied.ids = ids,
+                Err(error) => return script.draft.unread(parent, &error),
+            }
+        }
+        self.copied.beside = parent.is_some();
         self.copied.from = Some((name.to_owned(), spot.clone()));
     }
 

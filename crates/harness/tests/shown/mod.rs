@@ -101,6 +101,10 @@ pub(crate) fn of_key<'t>(tree: &'t BranchTree, wanted: &str) -> Vec<&'t Segment>
     segments.filter(|segment| segment.source.as_ref().unwrap().key == wanted).collect()
 }
 
+/// A file that says that it is compressed, and is not.
+#[allow(dead_code, reason = "each test file uses what it needs of this module")]
+pub(crate) const DAMAGED: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream";
+
 /// Everything that a session in memory became: what each key says, contexts, calls, and what was found.
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn told(name: &str, text: &[u8], beside: &[(&str, &[u8])], options: ReadOptions) -> String {
