@@ -93,6 +93,40 @@ fn a_background_agents_file_that_begins_with_the_sessions_lines_goes_on_from_the
 }
 
 #[test]
+fn a_forked_sub_agent_goes_on_from_the_line_that_its_file_names_and_repeats_the_call_that_forked_it() {
+    let main = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        user("v", "a", "on"),
+        calls("b", "v", "m2", "c"),
+        result("r", "b", "c"),
+        says("d", "r", "m3"),
+    ]);
+    let fork = |last: &str| {
+        let names = format!(
+            r#"{{"type":"fork-context-ref","agentId":"7","parentSessionId":"s","parentLastUuid":"{last}","contextLength":3}}"#
+        );
+        lines([names, calls("x", "", "m2", "c"), result("y", "x", "c"), says("z", "y", "m4")])
+            .replace("\"parentUuid\":\"\"", "\"parentUuid\":null")
+    };
+    let (tree, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &fork("v"))]);
+    assert_eq!(
+        seen(&tree),
+        ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 c > m3", "agent-7: u m1 v m2 c > m4"],
+        "the call that forked is trained once"
+    );
+    assert_eq!(codes(&report), ["copied-history"]);
+    let beside = [("s/subagents/agent-7.jsonl".to_owned(), marked(&fork("gone")))];
+    let error = convert_from(&Input::memory("s.jsonl", marked(&main), beside), None, ReadOptions::STRICT).unwrap_err();
+    assert!(
+        error.to_string().starts_with(
+            "s/subagents/agent-7.jsonl:1: parentLastUuid: error[harness]: history-elsewhere: the contexts go on from line gone of another session"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_history_that_is_appended_again_under_the_same_ids_stands_once() {
     let start = lines([user("u", "", "hi"), says("a", "u", "m1")]);
     let (tree, report) = read("s.jsonl", &(start.clone() + &start + &lines([user("v", "a", "on"), says("b", "v", "m2")])), &[]);

@@ -26,6 +26,7 @@ pub(super) struct Line {
     pub(super) is_api_error_message: Option<bool>,
     pub(super) agent_id: Option<String>,
     pub(super) forked_from: Option<ForkedFrom>,
+    pub(super) parent_last_uuid: Option<String>,
     pub(super) version: Option<String>,
     pub(super) message: Option<Message>,
     pub(super) content: Option<Content>,

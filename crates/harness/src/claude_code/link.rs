@@ -1,5 +1,7 @@
 //! Which line follows which, and in which conversation.
-use super::load::Session;
+use pleach_tree::Fault;
+
+use super::load::{Fork, Session};
 use super::preserve::{self, Compaction};
 
 /// A main thread, a sub-agent or a summariser: lines that form contexts of their own.
@@ -50,6 +52,7 @@ impl Links {
         for conversation in 0..links.conversations.len() {
             links.link(session, conversation);
         }
+        links.inherit(session);
         preserve::apply(session, &mut links);
         links.cut_cycles(session);
         links
@@ -79,6 +82,23 @@ impl Links {
                 }
             };
             previous = Some(entry);
+        }
+    }
+
+    /// Lets the contexts of forked sub-agents go on from the lines that their files name.
+    fn inherit(&mut self, session: &mut Session) {
+        for file in 0..session.files.len() {
+            let Some(Fork { uuid, at }) = session.files[file].fork.take() else { continue };
+            let found = (0..session.files.len() as u32).find_map(|other| session.find(other, &uuid));
+            match found.filter(|&entry| file > 0 && self.conversation[entry] != file) {
+                Some(entry) => self.conversations[file].inherits = Some(entry),
+                None => {
+                    let message = format!(
+                        "the contexts go on from line {uuid} of another session, which is not read; they are taken to start here"
+                    );
+                    session.report.fault(session.lenient, at, Fault::Harness { code: "history-elsewhere", message });
+                }
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use super::entry::{Entry, Flaw};
 use super::line::Line;
 
 /// Subtypes of system lines that are known.
-const SYSTEM: [&str; 14] = [
+const SYSTEM: [&str; 16] = [
     "compact_boundary",
     "microcompact_boundary",
     "local_command",
@@ -20,6 +20,8 @@ const SYSTEM: [&str; 14] = [
     "api_error",
     "api_metrics",
     "informational",
+    "model_consent_fallback",
+    "model_refusal_fallback",
     "away_summary",
     "memory_saved",
     "agents_killed",
@@ -29,7 +31,7 @@ const SYSTEM: [&str; 14] = [
 ];
 
 /// Types of lines that are known and stand in no context.
-const SILENT: [&str; 13] = [
+const SILENT: [&str; 22] = [
     "progress",
     "summary",
     "file-history-snapshot",
@@ -43,7 +45,19 @@ const SILENT: [&str; 13] = [
     "agent-setting",
     "pr-link",
     "mode",
+    "permission-mode",
+    "file-history-delta",
+    "bridge-session",
+    "worktree-state",
+    "relocated",
+    "continued-in",
+    "cost-state",
+    "frame-link",
+    "atis-latch",
 ];
+
+/// What the types of the bookkeeping of published pages begin with; it stands in no context.
+const SILENT_START: &str = "artifact-";
 
 /// Everything that was read: a session and what its sub-agents wrote.
 #[derive(Debug)]
@@ -66,7 +80,17 @@ pub(super) struct SessionFile {
     pub(super) listed: String,
     /// What its thread is called.
     pub(super) stem: String,
+    /// Where its contexts go on from, as those of a forked sub-agent do.
+    pub(super) fork: Option<Fork>,
     by_uuid: FxHashMap<Arc<str>, usize>,
+}
+
+/// A line of another file that the contexts of a file go on from.
+#[derive(Debug)]
+pub(super) struct Fork {
+    pub(super) uuid: Arc<str>,
+    /// Where the file says so.
+    pub(super) at: Location,
 }
 
 impl Session {
@@ -94,7 +118,7 @@ impl Session {
     ) -> std::io::Result<()> {
         let stem = listed.rsplit('/').next().unwrap_or_default();
         let stem = stem.strip_suffix(".jsonl").unwrap_or(stem).to_owned();
-        self.files.push(SessionFile { name: Arc::clone(&name), listed, stem, by_uuid: FxHashMap::default() });
+        self.files.push(SessionFile { name: Arc::clone(&name), listed, stem, fork: None, by_uuid: FxHashMap::default() });
         let mut lines = JsonLines::new(reader, Arc::clone(&name), options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
@@ -102,7 +126,11 @@ impl Session {
             for line in values.drain(..) {
                 match line.kind.as_deref() {
                     Some("user" | "assistant" | "attachment") => {}
-                    Some(kind) if SILENT.contains(&kind) => {}
+                    Some("fork-context-ref") => {
+                        self.fork(line, &at);
+                        continue;
+                    }
+                    Some(kind) if SILENT.contains(&kind) || kind.starts_with(SILENT_START) => {}
                     Some("system") if line.subtype.as_deref().is_none_or(|subtype| SYSTEM.contains(&subtype)) => {}
                     kind => {
                         let subtype = line.subtype.as_deref().filter(|_| kind == Some("system"));
@@ -118,6 +146,11 @@ impl Session {
             self.report.warn(Location::line(&name, line), Fault::Harness { code: "unknown-line-type", message });
         }
         Ok(())
+    }
+
+    fn fork(&mut self, line: Line, at: &Location) {
+        let (Some(file), Some(uuid)) = (self.files.last_mut(), line.parent_last_uuid) else { return };
+        file.fork.get_or_insert_with(|| Fork { uuid: uuid.into(), at: at.key("parentLastUuid") });
     }
 
     fn take(&mut self, mut line: Line, at: &Location) {
@@ -181,6 +214,13 @@ impl Session {
     pub(super) fn location(&self, entry: usize) -> Location {
         let entry = &self.entries[entry];
         Location::line(&self.files[entry.file as usize].name, entry.line)
+    }
+
+    /// Marks a line as one that another file has as its own.
+    pub(super) fn copied(&mut self, entry: usize) {
+        let at = self.location(entry);
+        self.copies.first.get_or_insert(at);
+        self.entries[entry].copied = true;
     }
 
     /// Notes a fault that lenient reading repairs as `message` says.

@@ -1,4 +1,4 @@
-//! Session files of Claude Code, read from versions 2.1.0 to 2.1.39.
+//! Session files of Claude Code, read from versions 2.1.0 to 2.1.39; of later ones what is publicly described.
 //!
 //! A session is `FILE.jsonl`; what its sub-agents and summarisers wrote lies in `FILE/subagents/*.jsonl` and is read with it.
 //!
@@ -14,7 +14,9 @@
 //!   on them) is one node; a branch is only what opens a prompt, a call or a compaction of its own.
 //! - **Threads.** `main`, or the name of a sub-agent's file, is the branch of the last call. What a rewind or a retry gave up is
 //!   `main~1`, `main~2` and so on, in the order in which the branches begin, so that its last view is not taken for a part of the
-//!   thread that went on. A sub-agent starts from nothing; a summariser forks from the context that it summarises.
+//!   thread that went on. A sub-agent starts from nothing; a forked one goes on from the line that its file names
+//!   (`fork-context-ref`, since version 2.1.118) with the call that forked it, which is context; a summariser forks from the context
+//!   that it summarises.
 //! - **Microcompactions** are evictions by the rule `microcompact`: each result leaves and a placeholder of key `ID#cleared` stands in
 //!   its place. Versions 2.1.14 to 2.1.22 leave a pointer to a file for large results, whose exact text is not recorded.
 //! - **Full compactions** are evictions with the summary at the head and the preserved lines behind it. Where the call that wrote the

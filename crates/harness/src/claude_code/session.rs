@@ -119,7 +119,7 @@ fn report_copies(session: &mut Session) {
     if let Some(at) = copies.first {
         let (calls, lines) = (copies.calls, copies.of_main);
         let message = format!(
-            "calls ({calls}) of sessions that lie beside, and lines ({lines}) of the session itself, are repeated; they are context"
+            "calls ({calls}) of other files, and lines ({lines}) of the session itself, are repeated; they are context"
         );
         warn(at, message);
     }

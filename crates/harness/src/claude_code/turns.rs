@@ -76,11 +76,15 @@ impl Turns {
     }
 
     fn gather_calls(&mut self, session: &mut Session, links: &Links, order: &[usize]) {
-        let mut repeated = Vec::new();
+        let (mut repeated, mut copied) = (Vec::new(), Vec::new());
         for &entry in order {
             let Some(assistant) = session.entries[entry].assistant() else { continue };
             let conversation = links.conversation[entry];
             let key = (conversation, Arc::clone(&assistant.message));
+            // The file of a forked sub-agent begins with the call that forked it, under another uuid.
+            if conversation != 0 && self.by_message.contains_key(&(0, Arc::clone(&assistant.message))) {
+                copied.push(entry);
+            }
             let turn = match self.by_message.get(&key) {
                 Some(&turn) => turn,
                 None => {
@@ -101,6 +105,9 @@ impl Turns {
             for call in assistant.said.iter().filter_map(|said| said.call.clone()) {
                 self.by_call.entry((conversation, call)).or_insert(turn);
             }
+        }
+        for entry in copied {
+            session.copied(entry);
         }
         for (entry, first) in repeated {
             let message = format!("the line says again what line {} of the same message says", session.entries[first].line);
