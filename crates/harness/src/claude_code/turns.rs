@@ -106,9 +106,7 @@ impl Turns {
                 self.by_call.entry((conversation, call)).or_insert(turn);
             }
         }
-        for entry in copied {
-            session.copied(entry);
-        }
+        copied.into_iter().for_each(|entry| session.copied(entry));
         for (entry, first) in repeated {
             let message = format!("the line says again what line {} of the same message says", session.entries[first].line);
             session.warn(entry, "message.content", "repeated-part", message);
