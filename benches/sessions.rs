@@ -1,7 +1,6 @@
 //! Sessions of 3 MB of Claude Code and of Codex CLI to eviction records, against reading every line of the same bytes as JSON and no
-//! more, under the allocator of the program. Converting is to be no slower than 0.8 of that where tools return a page of text, and to
-//! take 100 MB a second on one core. Where they return three lines, as in the sessions called short, a record is made for every
-//! 400 bytes or so, and making records costs as much as reading.
+//! more, under mimalloc, as the program uses. Converting is to be no slower than 0.8 of that, and to take 100 MB a second on one core.
+//! Tools return 160 lines each, and 11 in the sessions called short, where a record is made for every 400 bytes or so.
 //!
 //! ```sh
 //! cargo bench -p pleach --bench sessions
