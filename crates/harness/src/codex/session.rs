@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use pleach_tree::{Origin, ReadOptions, Role, Segment};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copied::Copied;
 use super::history::{Entry, History};
@@ -50,8 +50,8 @@ pub(super) struct Rollout {
     tokens: i64,
     /// The ordinal of the last line; they only grow.
     ordinal: Option<u64>,
-    /// Items that have an id, each with a number for what it says.
-    items: FxHashMap<String, u64>,
+    /// Items of the history that have an id, each with a number for what it says. An id that a server gives twice is no item again.
+    items: FxHashSet<(String, u64)>,
     /// Calls of tools, each with a number for what its output says.
     calls: FxHashMap<String, Option<u64>>,
     unanswered: Vec<String>,
@@ -80,6 +80,7 @@ impl Rollout {
             Payload::Event(event) => self.event(script, &event, spot),
             Payload::Compacted(compacted) => {
                 self.close(script);
+                self.items.clear();
                 self.compaction(script, *compacted, spot);
             }
             Payload::Other => match line.kind.as_str() {
@@ -155,10 +156,11 @@ impl Rollout {
         let id = item.id.clone().filter(|id| !id.is_empty());
         let piece = item::piece(item, &key, spot);
         if let (Some(id), Some(said)) = (id, piece.number()) {
-            match self.items.get(&id) {
-                Some(&first) => return script.draft.repeated(&spot.at, "payload.id", &format!("item {id}"), first == said),
-                None => self.items.insert(id, said),
-            };
+            let message = format!("item {id} stands above already; what is written again is left out");
+            if !self.items.insert((id, said)) {
+                script.draft.warn(&spot.at, "payload.id", "repeated-line", message);
+                return;
+            }
         }
         let copied = self.copied.is_copy(&piece);
         match piece {
@@ -266,6 +268,7 @@ impl Rollout {
         if turns == 0 {
             return;
         }
+        self.items.clear();
         let back = self.history.back(turns);
         if !back.is_some_and(|(_, enough)| enough) {
             let message = format!("{turns} turns are taken back, which is more than there are; all of them are");
