@@ -22,7 +22,7 @@ impl Beside {
 }
 
 /// The files that a session's header names, relative to its folder, where they are.
-pub(crate) fn read(session: &Path, listed: &[String]) -> Vec<PathBuf> {
+pub(crate) fn named(session: &Path, listed: &[String]) -> Vec<PathBuf> {
     let folder = if session.is_dir() { session } else { session.parent().unwrap_or(Path::new("")) };
     listed.iter().filter_map(|name| std::fs::canonicalize(folder.join(name)).ok()).collect()
 }

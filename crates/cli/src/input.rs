@@ -8,7 +8,7 @@ use pleach_harness::claude_code::UsageCheck;
 use pleach_harness::{Harness, HarnessError, Renderer};
 use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity, TreeError};
 
-use crate::output;
+use crate::{beside, output};
 
 /// What to read and how.
 #[derive(Args)]
@@ -53,6 +53,8 @@ pub(crate) struct Loaded {
     pub(crate) notes: Vec<String>,
     /// Reconstructed against recorded sizes.
     pub(crate) usage: Option<UsageCheck>,
+    /// The files that were read for it, where a harness wrote it.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// A part of a folder that cannot be listed.
@@ -162,27 +164,25 @@ impl Input {
             Some(harness) => harness,
             None => pleach_harness::detect(&input)?,
         };
-        let (tree, found, usage) = match harness {
+        let (tree, found, usage, files) = match harness {
             Harness::Records => {
                 let read = BranchTree::read(input.reader()?, name.as_str(), self.options());
-                if let (Err(TreeError::Rejected(_)), Some(_)) = (&read, self.from)
-                    && let Err(other @ HarnessError::OtherFormat { .. }) =
-                        pleach_harness::convert_from(&input, self.from, self.options())
-                {
-                    return Err(other.into());
-                }
-                let (tree, report) = read.map_err(unread)?;
-                (tree, report.diagnostics, None)
+                let (tree, report) = read.map_err(|error| match pleach_harness::misnamed(&input, harness) {
+                    Some(other) => other.into(),
+                    None => unread(error),
+                })?;
+                (tree, report.diagnostics, None, Vec::new())
             }
             _ => {
                 let session = pleach_harness::convert_from(&input, Some(harness), self.options())?;
                 let (tree, mut report) = BranchTree::from_records(session.records, made_from(&name), ReadOptions::STRICT)?;
                 let mut found = session.report.diagnostics;
                 found.append(&mut report.diagnostics);
-                (tree, found, session.usage)
+                let files = beside::named(path, &tree.header().files);
+                (tree, found, session.usage, files)
             }
         };
-        Ok(Loaded { name, tree, found, notes: Vec::new(), usage })
+        Ok(Loaded { name, tree, found, notes: Vec::new(), usage, files })
     }
 
     /// Reads a file down to tokens.

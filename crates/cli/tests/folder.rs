@@ -73,6 +73,20 @@ fn what_a_session_reads_of_its_sub_agents_is_no_session_of_its_own() {
     assert!(matches!(files[..], [only] if only.ends_with("session-1.jsonl")), "{files:?}");
 }
 
+#[test]
+fn a_file_that_records_were_once_made_from_is_checked_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = std::fs::read_to_string(pleach::root().join("examples/records/gate.jsonl")).unwrap();
+    let named = records.replacen("\"harness\"", "\"files\":[\"b.jsonl\"],\"harness\"", 1);
+    assert_ne!(named, records);
+    std::fs::write(folder.path().join("a.jsonl"), named).unwrap();
+    std::fs::write(folder.path().join("b.jsonl"), "{\"t\":\"header\"\n").unwrap();
+    for verb in [&["inspect"][..], &["check", "--no-model"]] {
+        let (code, error) = pleach::failure(&[verb, &[&folder.path().display().to_string()]].concat());
+        assert!(code == 2 && error.contains("b.jsonl:1"), "{error}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_said_to_be_one_that_cannot_be_written() {

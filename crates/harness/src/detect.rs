@@ -238,17 +238,20 @@ pub fn convert_from(input: &Input, harness: Option<Harness>, options: ReadOption
         has_shape(input, harness, least)?;
     }
     let conversion = match (format.convert)(input, options) {
-        // Faults of lines that another harness wrote say nothing to the one who named the wrong format.
-        Err(HarnessError::Rejected(report)) if detect(input).is_ok() => {
-            has_shape(input, harness, format.mark)?;
-            return Err(HarnessError::Rejected(report));
-        }
+        Err(rejected @ HarnessError::Rejected(_)) => return Err(misnamed(input, harness).unwrap_or(rejected)),
         conversion => conversion?,
     };
     if !conversion.records.iter().any(|record| matches!(record, Record::Generation(_))) {
         has_shape(input, harness, format.mark)?;
     }
     Ok(conversion)
+}
+
+/// That a file was named as one format and is of another one, where that is so: faults of lines that were never meant to be of the
+/// format that is named say nothing to the one who named it.
+pub fn misnamed(input: &Input, harness: Harness) -> Option<HarnessError> {
+    detect(input).ok()?;
+    has_shape(input, harness, harness.format().mark).err()
 }
 
 /// An error where no value in the start of a file has the shape of the format that the file was named as.

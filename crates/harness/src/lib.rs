@@ -38,7 +38,7 @@ mod tcrag;
 mod threads;
 mod wording;
 
-pub use detect::{Conversion, Harness, convert, convert_from, detect, detect_bytes};
+pub use detect::{Conversion, Harness, convert, convert_from, detect, detect_bytes, misnamed};
 pub use error::HarnessError;
 pub use input::Input;
 pub use pleach_tree::ReadOptions;

@@ -10,7 +10,7 @@ mod sdcc;
 pub(crate) mod table;
 mod total;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use pleach_layout::Layouts;
 use pleach_train::{DeviceName, Precision};
 
-use crate::beside::{self, Beside};
+use crate::beside::Beside;
 use crate::input::{Input, Loaded, Tokens};
 use crate::layout::Kind;
 use crate::output;
@@ -96,23 +96,21 @@ impl Check {
         }
         self.find_tokenizer();
         let runner = if self.no_model { None } else { Some(model::Runner::open(&self)?) };
-        let (mut checked, mut failures) = (Vec::new(), Vec::new());
+        let mut loaded: Vec<(&PathBuf, Result<Loaded>)> =
+            files.iter().map(|file| (file, self.input.load(file, &self.tokens))).collect();
         let mut beside = Beside::default();
-        for file in &files {
-            if beside.has(file) {
-                continue;
-            }
-            match self.file(file, runner.as_ref()) {
-                Ok(one) => {
-                    beside.add(file, &beside::read(file, &one.loaded.tree.header().files));
-                    checked.push(one);
-                }
+        for (file, one) in &loaded {
+            beside.add(file, one.as_ref().map_or(&[], |one| one.files.as_slice()));
+        }
+        loaded.retain(|(file, _)| !beside.has(file));
+        let (mut checked, mut failures) = (Vec::new(), Vec::new());
+        for (file, one) in loaded {
+            match one.and_then(|one| self.file(one, runner.as_ref())) {
+                Ok(one) => checked.push(one),
                 Err(error) if files.len() > 1 => failures.push((file, error)),
                 Err(error) => return Err(error),
             }
         }
-        checked.retain(|one| !beside.has(Path::new(&one.loaded.name)));
-        failures.retain(|(file, _)| !beside.has(file));
         self.print(&checked, &failures)?;
         for (_, error) in &failures {
             output::error(error);
@@ -145,8 +143,7 @@ impl Check {
         }
     }
 
-    fn file(&self, file: &Path, runner: Option<&model::Runner>) -> Result<Checked> {
-        let mut loaded = self.input.load(file, &self.tokens)?;
+    fn file(&self, mut loaded: Loaded, runner: Option<&model::Runner>) -> Result<Checked> {
         if let (Some(folder), None, false) = (&self.model, &self.tokens.tokenizer, loaded.notes.is_empty()) {
             let rendered = loaded.tree.header().tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.id == "bytes");
             if rendered {

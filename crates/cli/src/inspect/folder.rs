@@ -11,7 +11,7 @@ use pleach_tree::{Fidelity, Severity};
 use serde::Serialize;
 
 use super::Inspect;
-use crate::beside::{self, Beside};
+use crate::beside::Beside;
 use crate::input::Unlisted;
 use crate::output;
 
@@ -130,7 +130,7 @@ fn session(inspect: &Inspect, file: &Path) -> Result<(Session, Vec<PathBuf>)> {
         warnings: count(Severity::Warning),
         repairs: count(Severity::Repaired),
     };
-    Ok((session, beside::read(file, &header.files)))
+    Ok((session, loaded.files))
 }
 
 /// Prints the rows, names relative to the folder, and to standard error why a session could not be read.
