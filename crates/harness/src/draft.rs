@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Report, Severity, Source};
 
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::ledger::Ledger;
 use crate::{Conversion, HarnessError};
 
@@ -53,9 +53,9 @@ impl Draft {
         self.report.warn(at.key(key), Fault::Harness { code, message: message.into() });
     }
 
-    /// Notes a file beside that cannot be read to its end; it may have nothing to do with what is read.
-    pub(crate) fn unread(&mut self, member: &Member, error: &HarnessError) {
-        self.report.warn(Location::line(&member.name, 1), member.unread(error));
+    /// Notes a file beside that cannot be read to its end.
+    pub(crate) fn unread(&mut self, member: &Member, relation: Relation, error: &HarnessError) {
+        member.warn_unread(relation, error, &mut self.report);
     }
 
     /// Notes an id that stands twice: a warning where both say the same, as what was written twice is no less certain.

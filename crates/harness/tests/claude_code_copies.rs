@@ -100,6 +100,7 @@ fn a_forked_sub_agent_goes_on_from_the_line_that_its_file_names_and_repeats_the_
         user("v", "a", "on"),
         calls("b", "v", "m2", "c"),
         result("r", "b", "c"),
+        r#"{"type":"attachment","uuid":"t","parentUuid":"v","attachment":{"type":"reminder","content":"late"}}"#.into(),
         says("d", "r", "m3"),
     ]);
     let fork = |last: &str| {
@@ -112,7 +113,7 @@ fn a_forked_sub_agent_goes_on_from_the_line_that_its_file_names_and_repeats_the_
     let (tree, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &fork("v"))]);
     assert_eq!(
         seen(&tree),
-        ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 c > m3", "agent-7: u m1 v m2 c > m4"],
+        ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 c t > m3", "agent-7: u m1 v m2 c > m4"],
         "the call that forked is trained once"
     );
     assert_eq!(codes(&report), ["copied-history"]);

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use pleach_harness::{Harness, Input, ReadOptions, convert_from, detect};
 use rollout::{meta, rollout, said, turn};
-use shown::{DAMAGED, told};
+use shown::{damaged, told};
 
 #[test]
 fn the_rollout_that_one_was_forked_from_is_found_in_the_folder_of_another_day() {
@@ -61,9 +61,14 @@ fn a_rollout_on_disk_is_read_through_zstd_and_gzip() {
 
 #[test]
 fn a_rollout_whose_parent_is_damaged_is_read_as_its_own() {
-    let own = rollout(&[meta(r#","forked_from_id":"par""#), turn(), said("user", "hi"), said("assistant", "x")]);
-    let shown = told("rollout-own.jsonl", &own, &[("rollout-par.jsonl.gz", DAMAGED)], ReadOptions::STRICT);
-    assert_eq!(shown.matches("of thread main").count(), 1, "{shown}");
-    assert!(shown.contains("rollout-par.jsonl.gz:1: warning[harness]: unread-beside: "), "{shown}");
-    assert!(!shown.contains("copied-history"), "{shown}");
+    let shared = [turn(), said("user", "hi"), said("assistant", "x")];
+    let parent = rollout(&[vec![meta("").replace("own", "par")], shared.to_vec()].concat());
+    let own = [vec![meta(r#","forked_from_id":"par""#)], shared.to_vec(), vec![said("user", "on"), said("assistant", "y")]];
+    for parent in damaged(&parent) {
+        let beside: [(&str, &[u8]); 1] = [("rollout-par.jsonl.gz", &parent)];
+        let shown = told("rollout-own.jsonl", &rollout(&own.concat()), &beside, ReadOptions::STRICT);
+        assert_eq!(shown.matches("of thread main").count(), 2, "{shown}");
+        assert!(shown.contains("rollout-par.jsonl.gz:1: warning[harness]: unread-beside: it lies beside"), "{shown}");
+        assert!(shown.contains("which is not beside it or cannot be read: calls of that one"), "{shown}");
+    }
 }

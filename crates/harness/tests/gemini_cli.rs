@@ -3,7 +3,7 @@
 mod shown;
 
 use pleach_harness::ReadOptions;
-use shown::{DAMAGED, faults, told};
+use shown::{damaged, faults, told};
 
 const START: &str = r#"{"sessionId":"abc","projectHash":"h","startTime":"2026-02-01T10:00:00Z"}"#;
 
@@ -144,9 +144,14 @@ fn a_rewind_to_a_message_that_is_not_there_takes_back_all() {
 }
 
 #[test]
-fn a_sub_agents_file_that_is_damaged_is_a_warning_that_names_it() {
+fn a_sub_agents_file_that_is_damaged_is_read_up_to_there_with_a_warning() {
     let text = session(&[user("u1", "hi"), says("g1", "one", "")]);
-    let shown = told("session-1.jsonl", &text, &[("abc/agent-7.jsonl.gz", DAMAGED)], ReadOptions::STRICT);
-    assert_eq!(shown.matches("of thread main").count(), 1, "{shown}");
-    assert!(shown.contains("abc/agent-7.jsonl.gz:1: warning[harness]: unread-beside: "), "{shown}");
+    let agent = session(&[user("x1", "sub"), says("x2", "agent", "")]);
+    for (agent, calls) in damaged(&agent).iter().zip([0, 1]) {
+        let shown = told("session-1.jsonl", &text, &[("abc/agent-7.jsonl.gz", agent)], ReadOptions::STRICT);
+        let count = |thread: &str| shown.matches(&format!("of thread {thread}")).count();
+        assert_eq!((count("main"), count("agent-7")), (1, calls), "{shown}");
+        assert!(shown.contains("abc/agent-7.jsonl.gz:1: warning[harness]: unread-beside: it may be a part"), "{shown}");
+        assert!(shown.contains(r#"["session-1.jsonl", "abc/agent-7.jsonl.gz"]"#), "a folder has it once: {shown}");
+    }
 }

@@ -209,6 +209,13 @@ fn a_storage_folder_is_a_session_with_its_sub_agents() {
     assert!(one.contains("[msg_1]") && one.contains("of thread ses_2"), "{one}");
     let sub = told_of(&Input::open(folder.path().join("session/p/ses_2.json")).unwrap(), ReadOptions::STRICT);
     assert!(sub.contains("[msg_3]") && !sub.contains("msg_1"), "{sub}");
+    std::fs::write(folder.path().join("session/p/ses_0.json.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream").unwrap();
+    let beside = told_of(&Input::open(folder.path().join("session/p/ses_1.json")).unwrap(), ReadOptions::STRICT);
+    assert!(
+        beside.contains("of thread ses_2") && beside.contains("ses_0.json.gz:1: warning[harness]: unread-beside"),
+        "{beside}"
+    );
+    std::fs::remove_file(folder.path().join("session/p/ses_0.json.gz")).unwrap();
     write("session/p/ses_3.json", &session("ses_3", ""));
     let error = pleach_harness::detect(&Input::open(folder.path()).unwrap()).unwrap_err();
     assert!(matches!(error, pleach_harness::HarnessError::Folder { .. }), "many sessions are no session: {error}");

@@ -7,6 +7,7 @@ use super::Document;
 use super::model::Trajectory;
 use super::steps::Steps;
 use crate::draft::Draft;
+use crate::input::Relation;
 use crate::script::{Script, Spot};
 use crate::{Conversion, HarnessError, Input};
 
@@ -142,7 +143,10 @@ impl Files<'_> {
         }
         let Some(member) = self.input.beside(parent)?.into_iter().find(|member| member.listed == path) else { return Ok(None) };
         self.read.insert(path);
-        super::read(&member, &mut self.draft).map(Some)
+        Ok(Some(super::read(&member, &mut self.draft).unwrap_or_else(|error| {
+            self.draft.unread(&member, Relation::Part, &error);
+            Vec::new()
+        })))
     }
 }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
 use super::session::is_session;
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::{HarnessError, Input};
 
 /// What is known of lines that are copies.
@@ -50,7 +50,7 @@ impl Copies {
         let start = first_uuid(&main)?;
         let own = rank(&main)?;
         let members = input.beside("").unwrap_or_else(|error| {
-            report.warn(Location::line(&main.name, 1), main.unread(&error));
+            main.warn_unread(Relation::Neighbour, &error, report);
             Vec::new()
         });
         for member in members {
@@ -61,7 +61,7 @@ impl Copies {
             if let Some(start) = &start
                 && let Err(error) = copies.take(&member, start, &own, options)
             {
-                report.warn(Location::line(&member.name, 1), member.unread(&error));
+                member.warn_unread(Relation::Neighbour, &error, report);
             }
         }
         Ok(copies)

@@ -116,8 +116,14 @@ impl<'s> Replay<'s> {
             let ready = open()
                 .find(|&index| conversations[index].inherits.is_none_or(|start| self.done[self.links.conversation[start]]));
             let Some(next) = ready.or_else(|| open().next()) else { break };
-            let start = conversations[next].inherits.and_then(|start| self.turn_at(start));
-            let state = start.and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
+            let start = conversations[next].inherits;
+            let turn = start.and_then(|start| self.turn_at(start));
+            let mut state = turn.and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
+            if let Some(start) = start {
+                // What hangs on the turn and was written later came after the conversation had begun.
+                self.flush(&mut state, self.links.place[start] + 1);
+                state.pending.clear();
+            }
             self.play(next, state, ForkReason::Subagent, Origin::Policy);
         }
     }

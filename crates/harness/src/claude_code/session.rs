@@ -12,7 +12,7 @@ use super::turns::Turns;
 use super::usage::{self, UsageCheck};
 use super::{summary, turns};
 use crate::detect::Format;
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -44,12 +44,12 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     read(&mut session, &main, options)?;
     let beside = if stem.is_empty() { Ok(Vec::new()) } else { input.beside(&format!("{stem}/subagents")) };
     let subagents = beside.unwrap_or_else(|error| {
-        session.report.warn(Location::line(&main.name, 1), main.unread(&error));
+        main.warn_unread(Relation::Part, &error, &mut session.report);
         Vec::new()
     });
     for member in subagents.iter().filter(|member| is_session(member.file_name())) {
         if let Err(error) = read(&mut session, member, options) {
-            session.report.warn(Location::line(&member.name, 1), member.unread(&error));
+            member.warn_unread(Relation::Part, &error, &mut session.report);
         }
     }
     finish(session)

@@ -3,7 +3,7 @@ use pleach_tree::{JsonLines, ReadOptions, Report};
 
 use super::item::{self, Piece};
 use super::line::{Line, Meta, Payload};
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::script::{Script, Spot};
 use crate::{HarnessError, Input};
 
@@ -14,10 +14,8 @@ pub(super) struct Copied {
     own: Option<String>,
     /// The rollout that it was forked from, and where that is said.
     parent: Option<(String, Spot)>,
-    /// The items of the parent, by a number for their content, where its file lies beside.
+    /// The items of the parent, by a number for their content, where its file lies beside and can be read.
     items: Option<Vec<u64>>,
-    /// Whether that file is there and cannot be read to its end.
-    unread: bool,
     /// How many of the items were met.
     met: usize,
     /// Whether items of its own have begun.
@@ -27,9 +25,8 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// Takes note of a session line: it says where the rollout was forked from, or is copied from there itself.
-    ///
-    /// Of a parent that cannot be read to its end nothing is a copy, as its calls are in no other rollout's records then.
+    /// Takes note of a session line: it says where the rollout was forked from, or is copied from there itself; of a parent that
+    /// cannot be read to its end nothing is known to be a copy.
     pub(super) fn meta(&mut self, script: &mut Script, input: &Input, meta: &Meta, spot: &Spot) {
         if self.parent.is_some() {
             return;
@@ -40,19 +37,12 @@ impl Copied {
         };
         self.own = self.own.take().or_else(|| meta.id.clone());
         let Some(parent) = parent.filter(|parent| !parent.is_empty()) else { return };
-        let options = script.draft.options;
-        let read = match find(input, &parent) {
-            Ok(None) => Ok(None),
-            Ok(Some(member)) => items(&member, spot, options).map(Some).map_err(|error| (member, error)),
-            Err(error) => Err((input.main(), error)),
-        };
+        let member = find(script, input, &parent);
         self.parent = Some((parent, spot.clone()));
-        match read {
-            Ok(items) => self.items = items,
-            Err((member, error)) => {
-                script.draft.unread(&member, &error);
-                self.unread = true;
-            }
+        match member.map(|member| (items(&member, spot, script.draft.options), member)) {
+            Some((Ok(items), _)) => self.items = Some(items),
+            Some((Err(error), member)) => script.draft.unread(&member, Relation::Neighbour, &error),
+            None => {}
         }
     }
 
@@ -73,13 +63,15 @@ impl Copied {
     }
 
     pub(super) fn report(&self, script: &mut Script) {
-        let Some((parent, spot)) = self.parent.as_ref().filter(|_| !self.unread) else { return };
+        let Some((parent, spot)) = &self.parent else { return };
         let message = match &self.items {
             Some(_) => {
                 format!("calls ({}) are copied from rollout {parent}, which lies beside; they are context here", self.calls)
             }
             None => {
-                format!("the rollout was forked from {parent}, which is not beside it: calls of that one are in both files")
+                format!(
+                    "the rollout was forked from {parent}, which is not beside it or cannot be read: calls of that one are in both files"
+                )
             }
         };
         script.draft.warn(&spot.at, "payload", "copied-history", message);
@@ -104,30 +96,34 @@ fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<u64>,
 }
 
 /// The file of a rollout, in the folder of the one that is read or in that of another day, `../../../YYYY/MM/DD`.
-fn find(input: &Input, id: &str) -> Result<Option<Member>, HarnessError> {
+fn find(script: &mut Script, input: &Input, id: &str) -> Option<Member> {
     let (main, end) = (input.main(), format!("-{id}"));
     let is_it = |member: &Member| {
         let name = member.file_name();
         let stem = name.split_once(".jsonl").map_or(name, |(stem, _)| stem);
         stem.ends_with(&end) && member.name != main.name
     };
-    if let Some(found) = input.beside("")?.into_iter().find(|member| is_it(member) && member.listed != main.listed) {
-        return Ok(Some(found));
+    let beside = listed(script, &main, input.beside(""));
+    if let Some(found) = beside.into_iter().find(|member| is_it(member) && member.listed != main.listed) {
+        return Some(found);
     }
     let mut folders = vec!["../../..".to_owned()];
     for digits in [4, 2, 2] {
         let mut inside = Vec::new();
         for folder in folders {
-            let names = input.folders(&folder)?;
+            let names = listed(script, &main, input.folders(&folder));
             let dated = names.iter().filter(|name| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()));
             inside.extend(dated.map(|name| format!("{folder}/{name}")));
         }
         folders = inside;
     }
-    for folder in folders {
-        if let Some(found) = input.beside(&folder)?.into_iter().find(is_it) {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+    folders.iter().find_map(|folder| listed(script, &main, input.beside(folder)).into_iter().find(is_it))
+}
+
+/// What is in a folder; one that cannot be listed is passed over with a warning.
+fn listed<T>(script: &mut Script, main: &Member, found: Result<Vec<T>, HarnessError>) -> Vec<T> {
+    found.unwrap_or_else(|error| {
+        script.draft.unread(main, Relation::Neighbour, &error);
+        Vec::new()
+    })
 }

@@ -15,12 +15,14 @@
 //!   thread of its own, `compact-1` and so on. The prompt that it answers is not recorded, so it carries no loss.
 //! - **Rollbacks** take the newest turns back: what comes next goes on from before them, and they are `main~1` and so on.
 //! - **Copied history.** A rollout that was forked begins with the items of its parent. Where the parent's file lies beside it or in
-//!   the folder of another day, what both begin with is context here and calls there. Where it does not, the calls are calls here, with a warning.
+//!   the folder of another day, what both begin with is context here and calls there. Where it does not, or cannot be read, the calls
+//!   are calls here, with a warning.
 //!
 //! # What is a fault
 //! An ordinal that stands twice, a second output for a call that says something else, an output without a call, a compaction without
 //! summary and list, a rollback of more turns than there are or of no number, history that lies in another rollout, a call with nothing
-//! before it. A call that makes a tool call which stands above already was written twice: it is left out, with a warning.
+//! before it. A call that makes a tool call which stands above already was written twice, as was an item of the same id and content:
+//! it is left out, with a warning.
 mod compaction;
 mod copied;
 mod history;

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::line::{Line, Message, Spoken};
 use crate::detect::Format;
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::script::{Back, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
@@ -34,13 +34,13 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     let agents = id.filter(is_name).map_or_else(|| Ok(Vec::new()), |id| input.beside(&id));
     let agents = agents.unwrap_or_else(|error| {
-        script.draft.unread(&main, &error);
+        script.draft.unread(&main, Relation::Part, &error);
         Vec::new()
     });
     for member in agents.iter().filter(|member| member.file_name().contains(".jsonl")) {
         let mut agent = Session::default();
         if let Err(error) = agent.read(&mut script, member) {
-            script.draft.unread(member, &error);
+            script.draft.unread(member, Relation::Part, &error);
         }
         let name = member.file_name().split('.').next().unwrap_or_default().to_owned();
         let conversation = script.conversation(name);
@@ -68,7 +68,8 @@ enum Did {
 impl Session {
     /// Reads a file; what is read of one that breaks off is kept.
     fn read(&mut self, script: &mut Script, member: &Member) -> Result<(), HarnessError> {
-        let start = member.start(1 << 16)?;
+        // One that breaks off in its start is read line by line, up to there.
+        let start = member.start(1 << 16).unwrap_or_default();
         let first = start.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
         let begun = serde_json::from_slice::<serde::de::IgnoredAny>(first);
         if start.len() == first.len() || !begun.is_err_and(|error| error.is_eof()) {

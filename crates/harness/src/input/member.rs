@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pleach_tree::Fault;
+use pleach_tree::{Fault, Location, Report};
 
 use super::decompress;
 use crate::HarnessError;
@@ -23,6 +23,15 @@ pub(crate) struct Member {
 pub(super) enum At {
     Path(PathBuf),
     Memory(Arc<[u8]>),
+}
+
+/// What a file beside is to what is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Relation {
+    /// Another session, which may have calls in common with it.
+    Neighbour,
+    /// What a sub-agent of it wrote, or what it goes on in, as far as that can be told.
+    Part,
 }
 
 /// A file that can be read anywhere, as archives need.
@@ -92,14 +101,19 @@ impl Member {
         Self { listed: format!("{}/{entry}", self.listed), name: name.into(), at: At::Memory(bytes.into()) }
     }
 
-    /// What is said of it where it lies beside what is read, or is a sub-agent's, and cannot be read to its end.
-    pub(crate) fn unread(&self, error: &HarnessError) -> Fault {
+    /// Warns that it lies beside what is read and cannot be read to its end.
+    pub(crate) fn warn_unread(&self, relation: Relation, error: &HarnessError, report: &mut Report) {
         let (name, error) = (format!("{}: ", self.name), error.to_string());
         let error = error.strip_prefix(&name).unwrap_or(&error);
-        let message = format!(
-            "what lies beside is not read to its end, so what it has in common with the session may be missed: {error}"
-        );
-        Fault::Harness { code: "unread-beside", message }
+        let message = match relation {
+            Relation::Neighbour => {
+                format!("it lies beside and is not read to its end, so calls that both have may be calls in both: {error}")
+            }
+            Relation::Part => format!(
+                "it may be a part of the session, as a sub-agent's file is, and is not read to its end, so calls may be missing: {error}"
+            ),
+        };
+        report.warn(Location::line(&self.name, 1), Fault::Harness { code: "unread-beside", message });
     }
 
     /// Its file name, without folders.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) use decompress::Damage;
 use member::At;
-pub(crate) use member::{Member, ReadSeek};
+pub(crate) use member::{Member, ReadSeek, Relation};
 
 use crate::HarnessError;
 

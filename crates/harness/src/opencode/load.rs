@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::record::{Export, Info, Part, Session, WithParts};
 use super::session;
 use crate::detect::{self, Format};
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::script::{Script, Spot};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
@@ -79,8 +79,11 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     if !exported {
         let Some(loaded) = read_record(&mut script, input, &main)? else { return script.play() };
         let mut children = Vec::new();
-        for member in sub_agents(input, &main)? {
-            children.extend(read_record(&mut script, input, &member)?);
+        for member in sub_agents(&mut script, input, &main)? {
+            match read_record(&mut script, input, &member) {
+                Ok(child) => children.extend(child),
+                Err(error) => script.draft.unread(&member, Relation::Part, &error),
+            }
         }
         return play(script, loaded, children);
     }
@@ -110,14 +113,20 @@ fn record<T: serde::de::DeserializeOwned>(script: &mut Script, member: &Member) 
     Ok(records.into_iter().next().map(|record| (record, Spot { file, at })))
 }
 
-/// The records of sessions beside one whose parent it is, or the parent of whose parent, in the order of their names.
-fn sub_agents(input: &Input, main: &Member) -> Result<Vec<Member>, HarnessError> {
+/// The records of sessions beside one whose parent it is, or the parent of whose parent, in the order of their names; a record that
+/// cannot be read may be one of them, which is a warning.
+fn sub_agents(script: &mut Script, input: &Input, main: &Member) -> Result<Vec<Member>, HarnessError> {
     let text = |shape: &Shape, key: &str| shape.text(key).map(str::to_owned);
     let Some(own) = detect::first_shape(main)?.and_then(|shape| text(&shape, "id")) else { return Ok(Vec::new()) };
     let mut open = Vec::new();
     for member in input.beside("")?.into_iter().filter(|member| member.listed != main.listed) {
-        let shape = detect::first_shape(&member)?.filter(is_record);
-        open.extend(shape.and_then(|shape| Some((member, text(&shape, "id")?, text(&shape, "parentID")?))));
+        match detect::first_shape(&member) {
+            Ok(shape) => {
+                let child = |shape: Shape| Some((member, text(&shape, "id")?, text(&shape, "parentID")?));
+                open.extend(shape.filter(is_record).and_then(child));
+            }
+            Err(error) => script.draft.unread(&member, Relation::Part, &error),
+        }
     }
     let (mut ids, mut found) = (FxHashSet::from_iter([own]), Vec::new());
     loop {

@@ -12,7 +12,8 @@
 //!   summariser's call is not recorded, so its text is an external model's and the author of the eviction is unknown; `fromHook` is
 //!   the rule `extension`.
 //! - **Copied history.** A session that says which one it was branched from begins with the entries of that one. Where that file
-//!   lies beside it, its calls are context here and generations there. Where it does not, they are generations here, with a warning.
+//!   lies beside it, its calls are context here and generations there. Where it does not, or cannot be read, they are generations
+//!   here, with a warning.
 //!
 //! The system prompt and tool schemas are not recorded. The program's own version is not either: what is sent of broken calls is
 //! read from versions of 2026.

@@ -8,7 +8,7 @@ use super::entry::{Entry, Message};
 use super::message::{BRANCH, COMPACTION, given, said, summary};
 use crate::block;
 use crate::detect::Format;
-use crate::input::Member;
+use crate::input::{Member, Relation};
 use crate::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
@@ -81,24 +81,20 @@ struct Copied {
 }
 
 impl Session {
-    /// Takes note of the session that this one was branched from.
-    ///
-    /// Of one that cannot be read to its end nothing is a copy, as its calls are in no other session's records then.
+    /// Takes note of the session that this one was branched from; of one that cannot be read to its end nothing is known to be a copy.
     fn branched(&mut self, script: &mut Script, input: &Input, name: &str, spot: &Spot) {
         let main = input.main();
-        let beside = match input.beside("") {
-            Ok(beside) => beside,
-            Err(error) => return script.draft.unread(&main, &error),
-        };
-        let parent = beside.iter().find(|member| member.file_name() == name && member.listed != main.listed);
-        if let Some(parent) = parent {
-            match ids(parent, script.draft.options) {
-                Ok(ids) => self.copied.ids = ids,
-                Err(error) => return script.draft.unread(parent, &error),
-            }
-        }
-        self.copied.beside = parent.is_some();
         self.copied.from = Some((name.to_owned(), spot.clone()));
+        let beside = input.beside("").unwrap_or_else(|error| {
+            script.draft.unread(&main, Relation::Neighbour, &error);
+            Vec::new()
+        });
+        let parent = beside.iter().find(|member| member.file_name() == name && member.listed != main.listed);
+        match parent.map(|parent| (parent, ids(parent, script.draft.options))) {
+            Some((_, Ok(ids))) => (self.copied.ids, self.copied.beside) = (ids, true),
+            Some((parent, Err(error))) => script.draft.unread(parent, Relation::Neighbour, &error),
+            None => {}
+        }
     }
 
     fn take(&mut self, script: &mut Script, entry: Entry, spot: &Spot) {
@@ -284,7 +280,9 @@ impl Session {
         let Some((name, spot)) = self.copied.from.as_ref().filter(|_| self.copied.calls > 0) else { return };
         let message = match self.copied.beside {
             true => format!("calls ({}) are copied from {name}, which lies beside; they are context here", self.copied.calls),
-            false => format!("the session was branched from {name}, which is not beside it: its calls are in both files"),
+            false => format!(
+                "the session was branched from {name}, which is not beside it or cannot be read: its calls are in both files"
+            ),
         };
         script.draft.warn(&spot.at, "parentSession", "copied-history", message);
     }
