@@ -3,7 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use fixtures::{causal, table};
+use fixtures::{
+    causal,
+    near::{FORMULA, assert_all_near},
+    table,
+};
 use pleach_train::{
     AdvantageConfig, Baseline, Batch, NllConfig, ObjectiveError, Overlong, Reduction, RolloutOutcome, Scale, TrainError,
     group_advantages, pad_sequences, segment_mean_weights, token_level_weights,
@@ -18,10 +22,9 @@ fn advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -> Vec<f64>
     group_advantages(config, rollouts).unwrap().iter().map(|rollout| rollout.advantage).collect()
 }
 
+#[track_caller]
 fn close(found: &[f64], expected: &[f64]) {
-    assert_eq!(found.len(), expected.len());
-    let near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() <= 1e-12);
-    assert!(near, "{found:?} {expected:?}");
+    assert_all_near(found, expected, FORMULA, "advantages");
 }
 
 fn config(baseline: Baseline, scale: Scale) -> AdvantageConfig {

@@ -5,7 +5,11 @@ mod fixtures;
 
 use burn::tensor::Device;
 use burn_store::{ModuleSnapshot, SafetensorsStore};
-use fixtures::{causal, read_gradients};
+use fixtures::{
+    causal,
+    near::{self, assert_all_near},
+    read_gradients,
+};
 use pleach_layout::Sequence;
 use pleach_train::{
     Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError, evaluate, load_decoder, log_probabilities, read_config,
@@ -86,13 +90,6 @@ fn logp(model: &Decoder) -> Vec<f64> {
     terms.into_iter().map(|term| term.logp).collect()
 }
 
-fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
-    assert_eq!(found.len(), expected.len());
-    for (found, expected) in found.iter().zip(expected) {
-        assert!((found - expected).abs() <= tolerance, "{found} {expected}");
-    }
-}
-
 /// Cuts the single file into two shards and an index.
 fn shard(folder: &TempDir) {
     let stored = read(&single(folder));
@@ -115,7 +112,8 @@ fn every_family_comes_back_as_it_was_saved() {
     for family in [Family::Llama, Family::Qwen2, Family::Qwen3] {
         let folder = folder(family);
         assert_eq!(read_config(folder.path()).unwrap(), DecoderConfig::small(family, 19, 2));
-        assert_near(&logp(&load(&folder).unwrap()), &logp(&decoder(family)), 1e-4);
+        let (found, expected) = (logp(&load(&folder).unwrap()), logp(&decoder(family)));
+        assert_all_near(&found, &expected, near::LOGP_SINGLE, format_args!("{family:?}"));
     }
 }
 
@@ -149,7 +147,7 @@ fn shards_that_disagree_with_the_index_are_refused() {
 
 #[test]
 fn bfloat16_and_float16_weights_are_cast_to_the_asked_dtype() {
-    for (dtype, tolerance) in [(Dtype::BF16, 0.5), (Dtype::F16, 0.05)] {
+    for (dtype, tolerance) in [(Dtype::BF16, near::BFLOAT16), (Dtype::F16, near::FLOAT16)] {
         let folder = folder(Family::Llama);
         edit(&folder, |stored| {
             for (kind, _, bytes) in stored.values_mut() {
@@ -163,8 +161,9 @@ fn bfloat16_and_float16_weights_are_cast_to_the_asked_dtype() {
             }
         });
         let found = logp(&load(&folder).unwrap());
-        assert_near(&found, &logp(&decoder(Family::Llama)), tolerance);
-        assert_ne!(found, logp(&decoder(Family::Llama)));
+        let whole = logp(&decoder(Family::Llama));
+        assert_all_near(&found, &whole, tolerance, format_args!("{dtype:?}"));
+        assert_ne!(found, whole);
     }
 }
 

@@ -1,5 +1,8 @@
 //! Contract: every key of a `config.json` is used, or known not to change the function, or an error that names file and key.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod fixtures;
+
+use fixtures::near::{FORMULA, assert_near};
 use pleach_train::{Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, RopeScaling, TrainError, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -209,7 +212,7 @@ fn llama3_scaling_keeps_high_frequencies_and_divides_low_ones() {
         1.2891731721515574e-06,
     ];
     for (found, expected) in scaled.inverse_frequencies().iter().zip(expected) {
-        assert!((found / expected - 1.0).abs() <= 1e-12, "{found} {expected}");
+        assert_near(found / expected, 1.0, FORMULA, format_args!("a frequency of {expected}"));
     }
     let new_style = json!({"rope_theta": null, "rope_parameters": {
         "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use fixtures::causal;
+use fixtures::{
+    causal,
+    near::{self, assert_all_near},
+};
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
     Decoder, DecoderConfig, DeviceName, Evaluation, Family, Precision, TrainError, compare, evaluate, log_probabilities,
@@ -43,8 +46,8 @@ fn run(model: &Decoder) -> Evaluation {
 }
 
 fn worst(found: &Evaluation, expected: &Evaluation) -> f64 {
-    let pairs = found.logp.iter().zip(&expected.logp);
-    pairs.fold(0.0, |max, (a, b)| f64::max(max, (a.logp - b.logp).abs()))
+    let logp = |side: &Evaluation| side.logp.iter().map(|term| term.logp).collect::<Vec<_>>();
+    near::worst(logp(found), logp(expected))
 }
 
 #[test]
@@ -53,9 +56,7 @@ fn a_seed_gives_the_same_decoder_everywhere() {
     let found = log_probabilities(&model, &[packed()], &mut |_| {}).unwrap();
     let found: Vec<f64> = found.iter().map(|term| term.logp).collect();
     let expected = [-4.356082219552166, -2.5211770379354266, -3.2828190822864576, -3.6948492765959675];
-    for (found, expected) in found.iter().zip(expected) {
-        assert!((found - expected).abs() <= 1e-9, "{found} {expected}");
-    }
+    assert_all_near(&found, &expected, near::LOGP, "log p");
 }
 
 #[test]
@@ -65,8 +66,8 @@ fn packed_equals_segments_with_sliding_windows() {
         config.windows = vec![Some(2), None, Some(3)];
         let windowed = model(config, Precision::F64, cpu());
         let found = compare(&windowed, &[packed()], &segments(), &mut |_, _| {}).unwrap();
-        assert!(found.max_logp_difference <= 1e-12, "{family:?}: {found:?}");
-        assert!(found.relative_gradient_error <= 1e-10, "{family:?}: {found:?}");
+        assert!(found.max_logp_difference <= near::LOGP, "{family:?}: {found:?}");
+        assert!(found.relative_gradient_error <= near::GRADIENT, "{family:?}: {found:?}");
         let full = model(DecoderConfig::small(family, 50, 3), Precision::F64, cpu());
         assert!(worst(&run(&windowed), &run(&full)) > 1e-3, "a window must change something");
     }
@@ -79,9 +80,9 @@ fn float32_follows_float64() {
         let single = run(&model(config.clone(), Precision::F32, cpu()));
         let double = run(&model(config, Precision::F64, cpu()));
         let difference = worst(&single, &double);
-        assert!(difference > 0.0 && difference <= 1e-4, "{family:?}: {difference:e}");
+        assert!(difference > 0.0 && difference <= near::LOGP_SINGLE, "{family:?}: {difference:e}");
         let error = relative_gradient_error(&double.gradients, &single.gradients);
-        assert!(error <= 1e-3, "{family:?}: {error:e}");
+        assert!(error <= near::GRADIENT_SINGLE, "{family:?}: {error:e}");
     }
 }
 
@@ -94,8 +95,8 @@ fn every_device_gives_the_same_gradients() {
             let Some(precision) = available(device) else { continue };
             let found = run(&model(config.clone(), precision, device));
             let (logp, gradient) = match precision {
-                Precision::F64 => (1e-12, 1e-10),
-                Precision::F32 => (1e-4, 1e-3),
+                Precision::F64 => (near::LOGP, near::GRADIENT),
+                Precision::F32 => (near::LOGP_SINGLE, near::GRADIENT_SINGLE),
             };
             assert!(worst(&found, &expected) <= logp, "{family:?} on {device}");
             let error = relative_gradient_error(&expected.gradients, &found.gradients);

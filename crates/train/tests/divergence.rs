@@ -5,6 +5,7 @@ mod fixtures;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use fixtures::{
+    near::{self, FEW, FORMULA, assert_all_near, assert_near},
     pairs::{Two, two},
     table::{
         BANNED, Banning, Table, VOCABULARY, assert_gradient, device, gradient, log_softmax, noise, numbers, rows_logp, scalar,
@@ -67,10 +68,10 @@ fn each_kind_is_its_definition_over_the_whole_vocabulary_and_so_is_the_total_var
             let found = rows(&DivergenceConfig::new().with_kind(kind).with_temperature(temperature).init(), &p, &q, &[0]);
             let of = |logits: &[f64]| exp(&log_softmax(&logits.iter().map(|x| x / temperature).collect::<Vec<_>>()));
             let (p, q) = (of(&p), of(&q));
-            let error = flat(found.divergence_k1)[0] - naive(kind, &p, &q);
-            assert!(error.abs() <= 1e-15, "{kind:?} {temperature}: {error:e}");
+            let context = format!("{kind:?} {temperature}");
+            assert_near(flat(found.divergence_k1)[0], naive(kind, &p, &q), FEW, &context);
             let expected = 0.5 * p.iter().zip(&q).map(|(p, q)| (p - q).abs()).sum::<f64>();
-            assert!((flat(found.total_variation_k1.unwrap())[0] - expected).abs() <= 1e-15);
+            assert_near(flat(found.total_variation_k1.unwrap())[0], expected, FEW, &context);
         }
     }
 }
@@ -83,9 +84,8 @@ fn the_gradient_of_forward_kl_to_the_students_logits_is_q_minus_p_and_0_to_the_t
     let gradients = found.divergence_k1.sum().backward();
     assert!(teacher.grad(&gradients).is_none_or(|gradient| flat(gradient).iter().all(|&value| value == 0.0)));
     let (p, q) = (exp(&log_softmax(&p)), exp(&log_softmax(&q)));
-    for (found, (p, q)) in flat(student.grad(&gradients).unwrap()).iter().zip(p.iter().zip(&q)) {
-        assert!((found - (q - p)).abs() <= 1e-15);
-    }
+    let expected: Vec<f64> = p.iter().zip(&q).map(|(p, q)| q - p).collect();
+    assert_all_near(&flat(student.grad(&gradients).unwrap()), &expected, FEW, "q - p");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn every_chunk_gives_the_weighted_sum_and_the_gradient_of_differences() {
             let pairs = two.pairs.students.iter().zip(&two.pairs.teachers).zip(&two.pairs.weights);
             let expected: f64 = pairs.map(|((&s, &t), w)| w * naive(kind, &exp(&p[t as usize]), &exp(&q[s as usize]))).sum();
             let found = scalar(&forward(&config, &student, &teacher, &two));
-            assert!((found - expected).abs() <= 1e-14, "{kind:?} {chunk}: {found} {expected}");
+            assert_near(found, expected, FORMULA, format_args!("{kind:?} {chunk}"));
         }
         for support in [Support::Vocabulary, Support::TopK(2), Support::SampledToken] {
             let config = DivergenceConfig::new().with_kind(kind).with_chunk(3).with_support(support).with_temperature(0.8);
@@ -109,7 +109,7 @@ fn every_chunk_gives_the_weighted_sum_and_the_gradient_of_differences() {
         let mean = DivergenceConfig::new().with_kind(kind).with_reduction(Reduction::WeightedMean);
         let sum = DivergenceConfig::new().with_kind(kind);
         let ratio = scalar(&forward(&sum, &student, &teacher, &two)) / scalar(&forward(&mean, &student, &teacher, &two));
-        assert!((ratio - 3.5).abs() <= 1e-12);
+        assert_near(ratio, 3.5, FORMULA, "the sum of the weights");
     }
 }
 
@@ -129,8 +129,8 @@ fn top_k_is_the_divergence_of_the_teachers_likeliest_tokens_and_one_bucket_of_th
             };
             let expected = naive(kind, &merged(&p), &merged(&q));
             let value = flat(found.divergence_k1)[0];
-            assert!((value - expected).abs() <= 1e-14, "{kind:?} {top}: {value} {expected}");
-            assert!(value <= naive(kind, &p, &q) + 1e-15, "merging tokens cannot add divergence");
+            assert_near(value, expected, FEW, format_args!("{kind:?} {top}"));
+            assert!(value <= naive(kind, &p, &q) + FEW, "merging tokens cannot add divergence");
         }
     }
 }
@@ -144,9 +144,9 @@ fn sampled_tokens_estimate_without_bias_and_never_below_0() {
         let repeat = |row: &[f64]| row.repeat(VOCABULARY);
         let found = flat(rows(&config, &repeat(&p), &repeat(&q), &targets).divergence_k1);
         let (p, q) = (exp(&log_softmax(&p)), exp(&log_softmax(&q)));
-        assert!(found.iter().all(|&value| value >= -1e-16), "{found:?}");
+        assert!(found.iter().all(|&value| value >= -near::roundings(1)), "{found:?}");
         let mean: f64 = found.iter().zip(&p).map(|(value, p)| value * p).sum();
-        assert!((mean - naive(kind, &p, &q)).abs() <= 1e-14, "{kind:?}: {mean}");
+        assert_near(mean, naive(kind, &p, &q), FORMULA, format_args!("{kind:?}"));
     }
 }
 
@@ -156,7 +156,7 @@ fn equal_sides_diverge_nowhere() {
     for kind in KINDS {
         for support in [Support::Vocabulary, Support::TopK(2), Support::SampledToken] {
             let found = rows(&DivergenceConfig::new().with_kind(kind).with_support(support).init(), &p, &p, &[1]);
-            assert!(flat(found.divergence_k1)[0].abs() <= 1e-16);
+            assert_near(flat(found.divergence_k1)[0], 0.0, near::roundings(1), format_args!("{kind:?} {support:?}"));
         }
     }
 }
@@ -178,7 +178,7 @@ fn a_token_that_the_averaging_side_rules_out_counts_nothing_in_value_and_gradien
             let value = flat(found.clone())[0];
             if support == Support::Vocabulary {
                 let expected = naive(kind, &exp(&log_softmax(&p)), &exp(&log_softmax(&q)));
-                assert!((value - expected).abs() <= 1e-14, "{kind:?}: {value} {expected}");
+                assert_near(value, expected, FEW, format_args!("{kind:?}"));
             }
             assert!(value.is_finite() && value >= 0.0, "{kind:?} {support:?}");
             let gradient = flat(student.grad(&found.sum().backward()).unwrap());
@@ -193,7 +193,7 @@ fn a_sampled_token_that_both_sides_rule_out_is_no_divergence_and_has_no_gradient
         let config = DivergenceConfig::new().with_kind(kind).with_support(Support::SampledToken).init();
         let student = logits(&[0.1, NONE, 0.4], 1);
         let found = config.rows(logits(&[0.3, NONE, -0.2], 1), student.clone(), &[1]).unwrap().divergence_k1;
-        assert!(flat(found.clone())[0].abs() <= 1e-16, "{kind:?}");
+        assert_near(flat(found.clone())[0], 0.0, near::roundings(1), format_args!("{kind:?}"));
         let gradient = flat(student.grad(&found.sum().backward()).unwrap());
         assert!(gradient.iter().all(|&value| value == 0.0), "{kind:?}: {gradient:?}");
     }

@@ -1,7 +1,9 @@
 //! Contract: advantages over the concatenated timeline are the sum that defines them and do not depend on how a rollout was cut;
 //! segment-local and corrected ones are off by what was published; lambda by length comes out for every reading of the length.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+mod fixtures;
 
+use fixtures::near::{FORMULA, assert_all_near, assert_near};
 use pleach_train::{GaeConfig, GaeOutput, LambdaConfig, LengthReading, ObjectiveError, Timing, TrainError, gae};
 
 const BOUNDS: [usize; 4] = [0, 6, 11, 18];
@@ -43,15 +45,14 @@ fn the_published_advantages_come_out() {
     let of = |timing| run(timing, &VALUES, 1.0, &BOUNDS).advantages;
     assert_eq!(rounded(&of(Timing::Concatenated)), CONCATENATED);
     assert_eq!(rounded(&of(Timing::Corrected)), CORRECTED);
-    for (found, expected) in of(Timing::Concatenated).iter().zip(naive(&VALUES, 1.0, 1.0, 0.97)) {
-        assert!((found - expected).abs() <= 1e-14);
-    }
+    assert_all_near(&of(Timing::Concatenated), &naive(&VALUES, 1.0, 1.0, 0.97), FORMULA, "definition");
 }
 
 #[test]
 fn an_uncorrected_segment_credits_its_first_token_1_441_times() {
     let coefficient = |timing| run(timing, &[0.0; 18], 1.0, &BOUNDS).advantages[0];
     let ratio = coefficient(Timing::SegmentLocal) / coefficient(Timing::Concatenated);
+    // Half a unit of the last published digit.
     assert!((ratio - 1.441).abs() < 5e-4, "{ratio}");
 }
 
@@ -60,7 +61,7 @@ fn the_correction_is_exact_in_the_reward_and_not_in_the_values_before_the_last_s
     let terms = |timing, reward| run(timing, &VALUES, reward, &BOUNDS).advantages;
     for at in 0..18 {
         let reward = |timing| terms(timing, 1.0)[at] - terms(timing, 0.0)[at];
-        assert!((reward(Timing::Corrected) - reward(Timing::Concatenated)).abs() <= 1e-14);
+        assert_near(reward(Timing::Corrected), reward(Timing::Concatenated), FORMULA, format_args!("token {at}"));
     }
     let (exact, corrected) = (terms(Timing::Concatenated, 0.0), terms(Timing::Corrected, 0.0));
     let differences: Vec<f64> = exact.iter().zip(&corrected).map(|(a, b)| (a - b).abs()).collect();
@@ -68,6 +69,7 @@ fn the_correction_is_exact_in_the_reward_and_not_in_the_values_before_the_last_s
     let largest = differences.iter().fold(0.0, |max: f64, value| max.max(*value));
     let relative = differences.iter().zip(&exact).fold(0.0, |max: f64, (d, exact)| max.max(d / exact.abs()));
     assert_eq!(rounded(&[largest]), [0.0447]);
+    // Half a unit of the last published digit, 33.5 %.
     assert!((relative - 0.335).abs() < 5e-4, "{relative}");
 }
 
@@ -77,9 +79,7 @@ fn with_values_of_0_the_correction_equals_the_timeline_for_every_cut() {
         for second in first..=18 {
             let bounds = [0, first, second, 18];
             let of = |timing| run(timing, &[0.0; 18], 1.0, &bounds).advantages;
-            for (a, b) in of(Timing::Concatenated).iter().zip(of(Timing::Corrected)) {
-                assert!((a - b).abs() <= 1e-14, "{bounds:?}");
-            }
+            assert_all_near(&of(Timing::Corrected), &of(Timing::Concatenated), FORMULA, format_args!("{bounds:?}"));
         }
     }
 }
@@ -128,9 +128,7 @@ fn discounts_are_those_of_the_definition() {
     for (gamma, lambda) in [(0.9, 0.5), (1.0, 1.0), (0.0, 0.5), (0.99, 0.0)] {
         let config = GaeConfig::new().with_gamma(gamma).with_lambda(LambdaConfig::Fixed(lambda));
         let found = gae(&config, &VALUES, -2.0, &BOUNDS).unwrap().advantages;
-        for (found, expected) in found.iter().zip(naive(&VALUES, -2.0, gamma, lambda)) {
-            assert!((found - expected).abs() <= 1e-13);
-        }
+        assert_all_near(&found, &naive(&VALUES, -2.0, gamma, lambda), FORMULA, format_args!("gamma {gamma}, lambda {lambda}"));
     }
 }
 

@@ -7,7 +7,10 @@ use burn::{
     module::Module,
     tensor::{Int, Tensor, TensorData, activation::log_softmax},
 };
-use fixtures::causal;
+use fixtures::{
+    causal,
+    near::{MODEL, assert_all_near, assert_near},
+};
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
     Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, GradientMap, NllConfig, Precision, Reduction, TrainError,
@@ -77,13 +80,10 @@ fn plain(model: &Decoder, sequences: &[Sequence]) -> Run {
 }
 
 fn assert_same(context: &str, found: &Run, expected: &Run) {
-    assert!((found.loss - expected.loss).abs() <= 1e-12, "{context}: {} {}", found.loss, expected.loss);
-    for (found, expected) in found.logp.iter().zip(&expected.logp) {
-        assert!((found - expected).abs() <= 1e-12, "{context}");
-    }
-    assert_eq!(found.logp.len(), expected.logp.len());
+    assert_near(found.loss, expected.loss, MODEL, context);
+    assert_all_near(&found.logp, &expected.logp, MODEL, context);
     let error = relative_gradient_error(&expected.gradients, &found.gradients);
-    assert!(error <= 1e-12, "{context}: {error:e}");
+    assert!(error <= MODEL, "{context}: {error:e}");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn scaling_the_loss_scales_every_gradient() {
     for gradient in found.gradients.values_mut() {
         gradient.values.iter_mut().for_each(|value| *value /= -3.0);
     }
-    assert!(relative_gradient_error(&expected.gradients, &found) <= 1e-12);
+    assert!(relative_gradient_error(&expected.gradients, &found) <= MODEL);
 }
 
 #[test]

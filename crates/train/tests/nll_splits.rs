@@ -9,6 +9,7 @@ use burn::{
 };
 use fixtures::{
     causal,
+    near::{FORMULA, MEAN_OF_1000, assert_all_near, assert_near},
     table::{BANNED, Banning, Table, assert_gradient, device, gradient, scalar},
     trees::{GROUP, read},
 };
@@ -57,14 +58,14 @@ fn a_mean_over_tokens_is_no_mean_of_means() {
     let model = Stubborn::new(&[2.0, 0.5, 1.0]);
     let sequences = [causal(&[0; 101]), causal(&[1; 901])];
     let whole = scalar(&loss(&model, &sequences, Reduction::WeightedMean));
-    assert!((whole - 0.65).abs() <= 1e-12, "{whole}");
+    assert_near(whole, 0.65, MEAN_OF_1000, "the mean over 100 tokens of 2 nats and 900 of 0.5");
     let means = sequences.each_ref().map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::WeightedMean)));
-    assert!(((means[0] + means[1]) / 2.0 - 1.25).abs() <= 1e-12, "what it must not be");
+    assert_near((means[0] + means[1]) / 2.0, 1.25, MEAN_OF_1000, "what it must not be");
     let parts = sequences.each_ref().map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::Over(1000.0))));
-    assert!((parts[0] + parts[1] - 0.65).abs() <= 1e-12, "{parts:?}");
+    assert_near(parts[0] + parts[1], 0.65, MEAN_OF_1000, "micro-batches");
     let uneven: Vec<Sequence> =
         std::iter::repeat_n(causal(&[0; 11]), 10).chain(std::iter::repeat_n(causal(&[1; 31]), 30)).collect();
-    assert!((scalar(&loss(&model, &uneven, Reduction::WeightedMean)) - 0.65).abs() <= 1e-12);
+    assert_near(scalar(&loss(&model, &uneven, Reduction::WeightedMean)), 0.65, MEAN_OF_1000, "uneven sequences");
 }
 
 #[test]
@@ -79,9 +80,8 @@ fn packed_segments_rows_and_micro_batches_have_one_loss_and_one_gradient() {
     let whole = loss(&model, &packed, Reduction::WeightedMean);
     let expected = (scalar(&whole), gradient(&model, &whole));
     let near = |name: &str, found: (f64, Vec<f64>)| {
-        assert!((found.0 - expected.0).abs() <= 1e-14, "{name}: {} {}", found.0, expected.0);
-        let same = found.1.iter().zip(&expected.1).all(|(found, expected)| (found - expected).abs() <= 1e-14);
-        assert!(same, "{name}: gradients differ");
+        assert_near(found.0, expected.0, FORMULA, name);
+        assert_all_near(&found.1, &expected.1, FORMULA, format_args!("gradient, {name}"));
     };
     for (name, sequences) in [("segments", &segments), ("twice", &twice), ("rows", &rows)] {
         let loss = loss(&model, sequences, Reduction::WeightedMean);

@@ -1,5 +1,5 @@
 //! Contract: in float32 every device gives the values and gradients of the objectives that the first CPU device gives in float64: rows of
-//! logits to 1e-5, a hundred units of rounding, and behind a decoder to 1e-4 and 1e-3 of the gradient; ruled-out tokens included.
+//! logits to the rounding of their formula, and behind a decoder to that of its layers; ruled-out tokens included.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -7,15 +7,15 @@ use burn::{
     module::Module,
     tensor::{DType, Device, Tensor, TensorData},
 };
-use fixtures::{causal, table::noise};
+use fixtures::{
+    causal,
+    near::{self, assert_all_near},
+    table::noise,
+};
 use pleach_train::{
     Alignment, Batch, CausalModel, Decoder, DecoderConfig, DeviceName, DivergenceConfig, DivergenceKind, Family, Pairs,
     PolicyGradientConfig, PolicySignal, Precision, Support, collect_gradients, log_probabilities, relative_gradient_error,
 };
-
-const ROW: f64 = 1e-5;
-const LOSS: f64 = 1e-4;
-const GRADIENT: f64 = 1e-3;
 
 /// The devices that this machine has; software Vulkan may not be missing where it is required.
 fn devices() -> Vec<Device> {
@@ -62,8 +62,7 @@ fn every_divergence_is_the_same_on_every_device() {
             assert!(expected.iter().all(|value| value.is_finite()), "{kind:?} {support:?}: {expected:?}");
             for device in &devices {
                 let found = rows(&config, device, DType::F32);
-                let near = found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() <= ROW);
-                assert!(near && found.len() == expected.len(), "{kind:?} {support:?} on {device:?}: {found:?} {expected:?}");
+                assert_all_near(&found, &expected, near::FORMULA_SINGLE, format_args!("{kind:?} {support:?} on {device:?}"));
             }
         }
     }
@@ -99,9 +98,8 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
     let expected = run(&devices[0], Precision::F64);
     for device in &devices {
         let found = run(device, Precision::F32);
-        let near = found.0.iter().zip(&expected.0).all(|(found, expected)| (found - expected).abs() <= LOSS);
-        assert!(near, "{device:?}: {:?} {:?}", found.0, expected.0);
+        assert_all_near(&found.0, &expected.0, near::LOGP_SINGLE, format_args!("{device:?}"));
         let error = relative_gradient_error(&expected.1, &found.1);
-        assert!(error <= GRADIENT, "{device:?}: {error:e}");
+        assert!(error <= near::GRADIENT_SINGLE, "{device:?}: {error:e}");
     }
 }

@@ -5,6 +5,7 @@ mod fixtures;
 
 use fixtures::{
     causal,
+    near::{FEW, FORMULA, assert_all_near, assert_near},
     table::{BANNED, Banning, Table, assert_gradient, device, gradient, noise, numbers, rows_logp, scalar},
 };
 use pleach_layout::Sequence;
@@ -101,7 +102,7 @@ fn every_surrogate_is_its_formula_and_its_gradient_that_of_differences() {
         for chunk in [1, 3, 100] {
             let output = config.clone().with_chunk(chunk).init().forward(&table, &batch, &signal).unwrap();
             let expected = naive(&config, &logp(&table, &batch), &batch, &signal);
-            assert!((scalar(&output.loss) - expected.loss).abs() <= 1e-14, "{name}");
+            assert_near(scalar(&output.loss), expected.loss, FORMULA, name);
             let counts = batch.terms().weights.iter().map(|&weight| weight != 0.0);
             for ((found, expected), counts) in numbers(&output.clipped_n).iter().zip(&expected.clipped).zip(counts) {
                 assert!(found == expected || !counts, "{name}");
@@ -122,9 +123,7 @@ fn at_a_ratio_of_1_the_gradient_is_that_of_log_p_weighted_by_the_advantage() {
     let mut terms = batch.terms().clone();
     terms.weights.iter_mut().zip(&advantages).for_each(|(weight, advantage)| *weight *= advantage);
     let nll = NllConfig::new().init().forward_hidden(&table, table.hidden(&batch).unwrap(), &terms).unwrap();
-    for (found, expected) in found.iter().zip(gradient(&table, &nll.loss)) {
-        assert!((found - expected).abs() <= 1e-13);
-    }
+    assert_all_near(&found, &gradient(&table, &nll.loss), FORMULA, "gradient");
 }
 
 #[test]
@@ -178,7 +177,9 @@ fn ratios_that_would_overflow_stay_finite_and_have_no_gradient() {
         let output = config.init().forward(&table, &batch, &signal).unwrap();
         let ratios = numbers(&output.ratio_n);
         let limit = (-shift.signum() * MAX_LOG_RATIO).exp();
-        assert!(ratios.iter().all(|ratio| (ratio / limit - 1.0).abs() <= 1e-12), "{ratios:?}");
+        for ratio in ratios {
+            assert_near(ratio / limit, 1.0, FEW, format_args!("a ratio of {ratio}"));
+        }
         assert!(scalar(&output.loss).is_finite());
         assert!(gradient(&table, &output.loss).iter().all(|&value| value == 0.0));
     }
@@ -201,9 +202,7 @@ fn a_target_that_the_model_has_come_to_rule_out_has_no_gradient() {
         let of = |batch| config.init().forward(&model, batch, &signal).unwrap().loss;
         let (found, expected) = (of(&batch), of(&silenced));
         assert!(scalar(&found).is_finite(), "{name}");
-        for (found, expected) in gradient(&model.table, &found).iter().zip(gradient(&model.table, &expected)) {
-            assert!((found - expected).abs() <= 1e-12, "{name}: {found} {expected}");
-        }
+        assert_all_near(&gradient(&model.table, &found), &gradient(&model.table, &expected), FORMULA, name);
     }
 }
 
@@ -215,7 +214,7 @@ fn a_ruled_out_target_has_the_smallest_ratio_however_unlikely_it_was_when_it_was
         let output = PolicyGradientConfig::new().with_clip(ClipConfig::open()).init().forward(&model, &batch, &signal).unwrap();
         let ratios = numbers(&output.ratio_n);
         for (ratio, _) in ratios.iter().zip(&batch.terms().targets).filter(|(_, target)| **target == BANNED) {
-            assert!((ratio / (-MAX_LOG_RATIO).exp() - 1.0).abs() <= 1e-12, "{recorded}: {ratio}");
+            assert_near(ratio / (-MAX_LOG_RATIO).exp(), 1.0, FEW, format_args!("recorded as {recorded}"));
         }
     }
 }

@@ -4,6 +4,7 @@
 mod fixtures;
 
 use fixtures::{
+    near::{DIFFERENCE, FORMULA, assert_near, slope},
     table::{Table, assert_gradient, device, gradient, rows_logp, scalar},
     trees::{GROUP, read},
 };
@@ -89,7 +90,7 @@ fn the_objective_is_the_policy_gradient_plus_the_weighted_divergence_at_queries(
     let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs).unwrap();
     let policy = PolicyGradientConfig::new().init().forward(&table, &prepared.batch, &prepared.signal).unwrap();
     let expected = scalar(&policy.loss) + 0.7 * naive(&table, &table, &prepared);
-    assert!((scalar(&output.loss) - expected).abs() <= 1e-14);
+    assert_near(scalar(&output.loss), expected, FORMULA, "the sum of both");
     let fixed = Table::of(&table.values());
     let both = |student: &Table| {
         let output = SdSearchConfig::new(0.7).init().forward(student, &prepared.batch, &prepared.signal, &prepared.pairs);
@@ -102,8 +103,7 @@ fn the_objective_is_the_policy_gradient_plus_the_weighted_divergence_at_queries(
             values[at] += step;
             naive(&Table::of(&values), &fixed, &prepared)
         };
-        let expected = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-        assert!((found - expected).abs() <= 1e-9, "the teacher's side has no gradient: {found} {expected}");
+        assert_near(*found, slope(moved), DIFFERENCE, format_args!("number {at}: the teacher's side has no gradient"));
     }
     let policy =
         |table: &Table| PolicyGradientConfig::new().init().forward(table, &prepared.batch, &prepared.signal).unwrap().loss;
@@ -121,7 +121,7 @@ fn the_gradient_of_the_whole_is_that_of_differences_with_the_teacher_held() {
         scalar(&policy) + 0.7 * naive(&student, &fixed, &prepared)
     };
     let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs).unwrap();
-    assert!((scalar(&output.loss) - whole(&table.values())).abs() <= 1e-14);
+    assert_near(scalar(&output.loss), whole(&table.values()), FORMULA, "loss");
     let found = gradient(&table, &output.loss);
     assert!(found.iter().any(|value| value.abs() > 1e-3));
     for (at, found) in found.iter().enumerate() {
@@ -130,8 +130,7 @@ fn the_gradient_of_the_whole_is_that_of_differences_with_the_teacher_held() {
             values[at] += step;
             whole(&values)
         };
-        let expected = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-        assert!((found - expected).abs() <= 1e-8, "{at}: {found} {expected}");
+        assert_near(*found, slope(moved), DIFFERENCE, format_args!("number {at}"));
     }
 }
 
@@ -161,7 +160,7 @@ fn rewards_reach_the_agents_tokens_of_a_tree_with_teachers_as_they_do_without() 
     let (advantages, terms) = expected.broadcast(alone.terms(), &rollouts).unwrap();
     let signal = PolicySignal::new(advantages, recorded_log_probabilities(&before, &terms));
     let policy = PolicyGradientConfig::new().init().forward(&table, &alone, &signal).unwrap();
-    assert!((scalar(&output.policy.loss) - scalar(&policy.loss)).abs() <= 1e-14);
+    assert_near(scalar(&output.policy.loss), scalar(&policy.loss), FORMULA, "loss of the policy");
     assert!(scalar(&output.queries.loss) > 0.0);
     assert!(gradient(&table, &output.loss).iter().all(|value| value.is_finite()));
 }

@@ -5,6 +5,7 @@ mod fixtures;
 
 use burn::{module::Module, tensor::Tensor};
 use fixtures::{
+    near::{FEW, FORMULA, assert_all_near, assert_near},
     table::{Table, VOCABULARY, assert_gradient, device, gradient, numbers, rows_logp, scalar},
     trees::{GROUP, read},
 };
@@ -36,9 +37,7 @@ fn naive(student: &Table, teacher: &Table, batch: &SdccBatch, lambda: f64) -> f6
 fn the_ramp_is_a_line_from_0_over_the_first_fifth_and_then_stays() {
     let sdcc = SdccConfig::new().init();
     let found: Vec<f64> = [0, 1, 10, 19, 20, 21, 99].map(|step| sdcc.lambda(step, 100).unwrap()).to_vec();
-    for (found, expected) in found.iter().zip([0.0, 0.005, 0.05, 0.095, 0.1, 0.1, 0.1]) {
-        assert!((found - expected).abs() <= 1e-15, "{found} {expected}");
-    }
+    assert_all_near(&found, &[0.0, 0.005, 0.05, 0.095, 0.1, 0.1, 0.1], FEW, "lambda");
     assert_eq!(SdccConfig::new().with_ramp(0.0).init().lambda(0, 100), Ok(0.1));
     assert_eq!(sdcc.lambda(0, 0), Ok(0.1));
     assert!(matches!(
@@ -62,7 +61,7 @@ fn value_and_gradient_are_those_of_the_formula() {
         for (teacher, model) in [(Teacher::Live, &student), (Teacher::Frozen(frozen.clone()), &frozen)] {
             let found = sdcc.forward(&student, &teacher, &batch, 0.3).unwrap();
             let expected = naive(&student, model, &batch, 0.3);
-            assert!((scalar(&found.loss) - expected).abs() <= 1e-12, "{} {expected}", scalar(&found.loss));
+            assert_near(scalar(&found.loss), expected, FORMULA, format_args!("chunk {chunk}"));
         }
         let teacher = Teacher::Frozen(frozen.clone());
         assert_gradient("sdcc", &student, |table| sdcc.forward(table, &teacher, &batch, 0.3).unwrap().loss);
@@ -115,7 +114,7 @@ fn task_and_residual_are_divided_by_the_same_number() {
         scalar(&sdcc.forward(&student, &Teacher::Live, &batch, 0.5).unwrap().loss)
     };
     let terms = batch.student.terms().len() as f64;
-    assert!((of(Reduction::WeightedMean) - of(Reduction::Sum) / terms).abs() <= 1e-14);
+    assert_near(of(Reduction::WeightedMean), of(Reduction::Sum) / terms, FORMULA, "mean");
 }
 
 /// A table that remembers whether each of its passes kept a graph.
@@ -161,7 +160,7 @@ fn where_only_requests_are_known_the_request_before_a_junction_is_the_teachers_p
         }
         let student = Table::seeded(9);
         let found = SdccConfig::new().init().forward(&student, &Teacher::Live, &batch, 0.1).unwrap();
-        assert!((scalar(&found.loss) - naive(&student, &student, &batch, 0.1)).abs() <= 1e-12);
+        assert_near(scalar(&found.loss), naive(&student, &student, &batch, 0.1), FORMULA, format_args!("{prompt:?}"));
     }
 }
 

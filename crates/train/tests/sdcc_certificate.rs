@@ -4,6 +4,7 @@
 mod fixtures;
 
 use fixtures::{
+    near::{FEW, FORMULA, assert_near},
     table::{Table, log_softmax, noise},
     trees::{GROUP, read},
 };
@@ -24,19 +25,20 @@ fn the_certificate_adds_up_by_junction_and_tells_what_is_not_trained() {
     assert_eq!(certificate.junctions[0].coverage.diverging, 3);
     assert_eq!(certificate.junctions[1].kl_sum, 0.0);
     let sum: f64 = residuals.iter().map(|residual| residual.kl).sum();
-    assert!((all.kl_sum - sum).abs() <= 1e-15 && sum > 0.0);
+    assert_near(all.kl_sum, sum, FEW, "sum");
+    assert!(sum > 0.0);
     assert!(all.total_variation_max <= all.pinsker_max && all.total_variation_mean <= all.pinsker_mean);
     for a_max in [0.0, 1.0, 2.5] {
         let sum = |of: fn(&Residual, f64) -> f64| residuals.iter().map(|residual| of(residual, a_max)).sum::<f64>();
         for junction in [&all, &certificate.junctions[0]] {
-            assert!((junction.loss_bound(a_max) - sum(Residual::loss_bound)).abs() <= 1e-14);
-            assert!((junction.gradient_bound(a_max) - sum(Residual::gradient_bound)).abs() <= 1e-14);
+            assert_near(junction.loss_bound(a_max), sum(Residual::loss_bound), FORMULA, "bound of the loss");
+            assert_near(junction.gradient_bound(a_max), sum(Residual::gradient_bound), FORMULA, "bound of the gradient");
         }
         assert_eq!(certificate.junctions[1].loss_bound(a_max), 0.0);
     }
     let largest = residuals.iter().fold(0.0, |max: f64, residual| max.max(residual.loss_bound(1.0)));
     assert_eq!(all.loss_bound_max, largest);
-    assert!((all.gradient_bound_max - 3.0 * largest).abs() <= 1e-14, "6 sqrt(eps / 2) is 3 sqrt(2 eps)");
+    assert_near(all.gradient_bound_max, 3.0 * largest, FEW, "6 sqrt(eps / 2) is 3 sqrt(2 eps)");
     assert!(all.loss_bound(-1.0).is_nan());
     let folded = GROUP.replace("\"tokens\":[1,2]}]", "\"tokens\":[1,2]},{\"segment\":1}]");
     let folded = read(&folded);

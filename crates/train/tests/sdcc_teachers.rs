@@ -8,6 +8,7 @@ use burn::{
     tensor::Tensor,
 };
 use fixtures::{
+    near::{FEW, FORMULA_SINGLE, assert_all_near, assert_near},
     table::{Table, VOCABULARY, WIDTH, device, gradient, noise, scalar},
     trees::{GROUP, read},
 };
@@ -49,7 +50,7 @@ fn a_moving_average_moves_by_the_decay_and_only_on_update() {
     let moved = start.clone().map(&mut Shift);
     average.update(&moved).unwrap();
     for (found, (old, new)) in average.model().values().iter().zip(start.values().iter().zip(moved.values())) {
-        assert!((found - (0.9 * old + 0.1 * new)).abs() <= 1e-15);
+        assert_near(*found, 0.9 * old + 0.1 * new, FEW, "average");
     }
     let mut teacher = Teacher::MovingAverage(average);
     let before = teacher.model(&moved).values();
@@ -73,8 +74,6 @@ fn a_frozen_teacher_may_compute_in_less_than_its_student() {
     let sdcc = SdccConfig::new().init();
     let of = |teacher| sdcc.forward(&student, &Teacher::Frozen(teacher), &batch, 1.0).unwrap().loss;
     let (single, double) = (of(Table::single(&values)), of(Table::of(&values)));
-    assert!((scalar(&single) - scalar(&double)).abs() <= 1e-5, "float32 has seven digits");
-    for (single, double) in gradient(&student, &single).iter().zip(gradient(&student, &double)) {
-        assert!((single - double).abs() <= 1e-5);
-    }
+    assert_near(scalar(&single), scalar(&double), FORMULA_SINGLE, "loss");
+    assert_all_near(&gradient(&student, &single), &gradient(&student, &double), FORMULA_SINGLE, "gradient");
 }

@@ -5,6 +5,7 @@ mod fixtures;
 
 use fixtures::{
     causal,
+    near::{DIFFERENCE, FEW, FORMULA, assert_near, slope},
     table::{Table, WIDTH, assert_gradient, critic, device, gradient, noise, numbers, scalar},
 };
 use pleach_train::{Batch, CausalModel, ObjectiveError, Precision, Reduction, TrainError, ValueHeadConfig, collect_gradients};
@@ -41,11 +42,11 @@ fn the_loss_is_its_formula_and_its_gradient_that_of_differences() {
         let output = value.forward(hidden.clone(), batch.terms(), &old, &returns).unwrap();
         let values = numbers(&output.values_n);
         let expected = naive(clip, &values, &old, &returns, &batch.terms().weights);
-        assert!((scalar(&output.loss) - expected).abs() <= 1e-14, "{clip:?}");
+        assert_near(scalar(&output.loss), expected, FORMULA, format_args!("{clip:?}"));
         let rows = numbers(&hidden.flatten::<1>(0, 2));
         for (value, &source) in values.iter().zip(&batch.terms().sources) {
             let row = &rows[source as usize * WIDTH..][..WIDTH];
-            assert!((value - (0.4 * row[0] - 0.3 * row[1] + 0.8 * row[2] + 0.1)).abs() <= 1e-15);
+            assert_near(*value, 0.4 * row[0] - 0.3 * row[1] + 0.8 * row[2] + 0.1, FEW, "value");
         }
         let loss = |table: &Table| value.forward(table.hidden(&batch).unwrap(), batch.terms(), &old, &returns).unwrap().loss;
         match numbers(&output.clipped_n)
@@ -66,8 +67,7 @@ fn the_loss_is_its_formula_and_its_gradient_that_of_differences() {
                 let moved = critic(&config, &numbers[..3], numbers[3]);
                 scalar(&moved.forward(table.hidden(&batch).unwrap(), batch.terms(), &old, &returns).unwrap().loss)
             };
-            let expected = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-            assert!((found - expected).abs() <= 1e-8, "{clip:?}: {found} {expected}");
+            assert_near(*found, slope(moved), DIFFERENCE, format_args!("{clip:?}, number {at}"));
         }
     }
 }
@@ -79,7 +79,7 @@ fn a_new_head_says_0_and_the_mean_is_over_the_weights() {
     let returns = [1.0; 6];
     let output = critic.forward(table.hidden(&batch).unwrap(), batch.terms(), &[0.0; 6], &returns).unwrap();
     assert_eq!(numbers(&output.values_n), [0.0; 6]);
-    assert!((scalar(&output.loss) - 0.5).abs() <= 1e-15);
+    assert_near(scalar(&output.loss), 0.5, FEW, "half the square of 1");
 }
 
 #[test]

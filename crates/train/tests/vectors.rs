@@ -3,14 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
-use fixtures::{Case, shared};
+use fixtures::{
+    Case,
+    near::{self, assert_near},
+    shared,
+};
 use pleach_train::{
     Decoder, DeviceName, Precision, TermLogp, compare, evaluate, load_decoder, log_probabilities, relative_gradient_error,
 };
 
 const MODELS: [&str; 3] = ["llama", "qwen2", "qwen3"];
-const LOGP: f64 = 1e-10;
-const GRADIENT: f64 = 1e-9;
 
 fn model(name: &str, device: DeviceName) -> Decoder {
     let folder = shared("vectors/models").unwrap().join(name);
@@ -23,8 +25,12 @@ fn assert_logp(context: &str, found: &[TermLogp], expected: &[(u32, u32, f64)]) 
     assert_eq!(found.len(), expected.len(), "{context}: number of terms");
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!((found.0, found.1), (expected.0, expected.1), "{context}");
-        let difference = (found.2 - expected.2).abs();
-        assert!(difference <= LOGP, "{context}: {found:?} against {expected:?}: {difference:e}");
+        assert_near(
+            found.2,
+            expected.2,
+            near::VECTOR_LOGP,
+            format_args!("{context}, generation {}, offset {}", found.0, found.1),
+        );
     }
 }
 
@@ -52,7 +58,7 @@ fn check_case(model: &Decoder, name: &str, case: &Case, device: DeviceName) {
         };
         assert_eq!(names(&packed.gradients), names(&expected), "{context}: names and shapes");
         let error = relative_gradient_error(&expected, &packed.gradients);
-        assert!(error <= GRADIENT, "{context}: relative gradient error {error:e}");
+        assert!(error <= near::VECTOR_GRADIENT, "{context}: relative gradient error {error:e}");
     }
     for (layout, expected) in [("segments", "exact"), ("compressed", "compressed"), ("full", "full")] {
         let sequences = case.layout(layout);
@@ -85,8 +91,8 @@ fn packed_equals_segments_in_log_probabilities_and_gradients() {
         let (packed, segments) = (case.layout("packed"), case.layout("segments"));
         let found = compare(&model, &packed, &segments, &mut |_, _| {}).unwrap();
         assert_eq!(found.dtype, "f64");
-        assert!(found.max_logp_difference <= 1e-12, "{}: {found:?}", case.name);
-        assert!(found.relative_gradient_error <= 1e-10, "{}: {found:?}", case.name);
+        assert!(found.max_logp_difference <= near::LOGP, "{}: {found:?}", case.name);
+        assert!(found.relative_gradient_error <= near::GRADIENT, "{}: {found:?}", case.name);
     }
 }
 
