@@ -93,6 +93,18 @@ fn a_background_agents_file_that_begins_with_the_sessions_lines_goes_on_from_the
 }
 
 #[test]
+fn the_sub_agents_of_a_workflow_lie_in_folders_of_their_own() {
+    let main = lines([user("u", "", "hi"), says("a", "u", "m1")]);
+    let agent = lines([user("x", "", "sub"), says("y", "x", "m2")]);
+    let journal = r#"{"type":"started","key":"k","agentId":"7"}"#;
+    let beside =
+        [("s/subagents/workflows/wf_1/agent-7.jsonl", agent.as_str()), ("s/subagents/workflows/wf_1/journal.jsonl", journal)];
+    let (tree, report) = read("s.jsonl", &main, &beside);
+    assert_eq!((seen(&tree), codes(&report)), (vec!["main: u > m1".to_owned(), "agent-7: x > m2".to_owned()], vec![]));
+    assert_eq!(tree.header().files, ["s.jsonl", "s/subagents/workflows/wf_1/agent-7.jsonl"]);
+}
+
+#[test]
 fn a_forked_sub_agent_goes_on_from_the_line_that_its_file_names_and_repeats_the_call_that_forked_it() {
     let main = lines([
         user("u", "", "hi"),

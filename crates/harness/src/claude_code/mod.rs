@@ -1,6 +1,7 @@
 //! Session files of Claude Code, read from versions 2.1.0 to 2.1.39; of later ones what is publicly described.
 //!
-//! A session is `FILE.jsonl`; what its sub-agents and summarisers wrote lies in `FILE/subagents/*.jsonl` and is read with it.
+//! A session is `FILE.jsonl`; what its sub-agents and summarisers wrote lies in `FILE/subagents/*.jsonl`, in workflows in
+//! `FILE/subagents/**/agent-*.jsonl`, and is read with it.
 //!
 //! # What a session becomes
 //! - **Generations.** All lines of one `message.id` are one call. Its context is what stood before its first line. Each block is one

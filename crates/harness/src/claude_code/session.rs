@@ -42,17 +42,29 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     session.copies = Copies::find(input, options, &mut session.report)?;
     let (main, stem) = (input.main(), input.stem());
     read(&mut session, &main, options)?;
-    let beside = if stem.is_empty() { Ok(Vec::new()) } else { input.beside(&format!("{stem}/subagents")) };
-    let subagents = beside.unwrap_or_else(|error| {
-        main.warn_unread(Relation::Part, &error, &mut session.report);
-        Vec::new()
-    });
-    for member in subagents.iter().filter(|member| is_session(member.file_name())) {
+    let subagents = if stem.is_empty() { Vec::new() } else { subagents(&mut session, input, format!("{stem}/subagents")) };
+    for member in &subagents {
         if let Err(error) = read(&mut session, member, options) {
             member.warn_unread(Relation::Part, &error, &mut session.report);
         }
     }
     finish(session)
+}
+
+/// The files of sub-agents in a folder, and in the folders inside it, where those of a workflow lie beside its journal.
+fn subagents(session: &mut Session, input: &Input, folder: String) -> Vec<Member> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.clone()]);
+    while let Some(inside) = open.pop() {
+        let listed = input.beside(&inside).and_then(|files| Ok((files, input.folders(&inside)?)));
+        let (files, folders) = listed.unwrap_or_else(|error| {
+            input.main().warn_unread(Relation::Part, &error, &mut session.report);
+            Default::default()
+        });
+        let is_agent = |name: &str| is_session(name) && (inside == folder || name.starts_with("agent-"));
+        found.extend(files.into_iter().filter(|member| is_agent(member.file_name())));
+        open.extend(folders.iter().rev().map(|name| format!("{inside}/{name}")));
+    }
+    found
 }
 
 fn read(session: &mut Session, member: &Member, options: ReadOptions) -> Result<(), HarnessError> {
