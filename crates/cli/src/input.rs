@@ -70,6 +70,11 @@ impl Unlisted {
         let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
         Self { error: format!("cannot be listed: {why}; check its permissions"), path }
     }
+
+    /// What it is where it is the error of a file.
+    pub(crate) fn as_error(&self) -> anyhow::Error {
+        anyhow!("{}: {}", self.path.display(), self.error)
+    }
 }
 
 impl Input {
@@ -97,13 +102,8 @@ impl Input {
         Ok(self.opened.get_or_init(|| input).clone())
     }
 
-    /// The sessions to read: the path itself, or all sessions and record files below a folder.
-    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        let found = self.found()?.into_iter();
-        found.map(|found| found.map_err(|unlisted| anyhow!("{}: {}", unlisted.path.display(), unlisted.error))).collect()
-    }
-
-    /// The same, where a part of a folder that cannot be listed is one of them.
+    /// The sessions to read: the path itself, or all sessions and record files below a folder, a part of which that cannot be listed
+    /// is one of them.
     pub(crate) fn found(&self) -> Result<Vec<Result<PathBuf, Unlisted>>> {
         if !self.is_folder() || self.is_session(&self.path) {
             return Ok(vec![Ok(self.path.clone())]);

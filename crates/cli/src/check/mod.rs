@@ -19,7 +19,7 @@ use pleach_layout::Layouts;
 use pleach_train::{DeviceName, Precision};
 
 use crate::beside::Beside;
-use crate::input::{Input, Loaded, Tokens};
+use crate::input::{Input, Loaded, Tokens, Unlisted};
 use crate::layout::Kind;
 use crate::output;
 use facts::Facts;
@@ -90,14 +90,17 @@ struct Checked {
 
 impl Check {
     pub(crate) fn run(mut self) -> Result<ExitCode> {
-        let files = self.input.files()?;
+        let files = self.input.found()?;
         if files.len() > 1 && (self.html.is_some() || self.gradients.is_some()) {
             bail!("{}: --html and --gradients take one file, not a folder of several", self.input.path.display());
         }
         self.find_tokenizer();
         let runner = if self.no_model { None } else { Some(model::Runner::open(&self)?) };
-        let mut loaded: Vec<(&PathBuf, Result<Loaded>)> =
-            files.iter().map(|file| (file, self.input.load(file, &self.tokens))).collect();
+        let load = |found: &Result<PathBuf, Unlisted>| match found {
+            Ok(file) => (file.clone(), self.input.load(file, &self.tokens)),
+            Err(unlisted) => (unlisted.path.clone(), Err(unlisted.as_error())),
+        };
+        let mut loaded: Vec<(PathBuf, Result<Loaded>)> = files.iter().map(load).collect();
         let mut beside = Beside::default();
         for (file, one) in &loaded {
             beside.add(file, one.as_ref().map_or(&[], |one| one.files.as_slice()));
@@ -179,7 +182,7 @@ impl Check {
         Ok(checked)
     }
 
-    fn print(&self, checked: &[Checked], failures: &[(&PathBuf, anyhow::Error)]) -> Result<()> {
+    fn print(&self, checked: &[Checked], failures: &[(PathBuf, anyhow::Error)]) -> Result<()> {
         if self.json {
             let reports: Vec<FileReport<'_>> = checked.iter().map(FileReport::new).collect();
             return match (&reports[..], self.input.is_folder()) {

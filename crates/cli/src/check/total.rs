@@ -38,8 +38,8 @@ struct Sums {
 }
 
 impl<'a> Total<'a> {
-    pub(crate) fn new(checked: &[Checked], files: Vec<FileReport<'a>>, failures: &[(&PathBuf, anyhow::Error)]) -> Self {
-        let failure = |(file, error): &(&PathBuf, anyhow::Error)| Failure {
+    pub(crate) fn new(checked: &[Checked], files: Vec<FileReport<'a>>, failures: &[(PathBuf, anyhow::Error)]) -> Self {
+        let failure = |(file, error): &(PathBuf, anyhow::Error)| Failure {
             file: file.display().to_string(),
             error: format!("{error:#}"),
         };

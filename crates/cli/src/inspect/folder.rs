@@ -33,9 +33,7 @@ impl Row {
     }
 
     fn unlisted(unlisted: &Unlisted) -> Self {
-        let path = unlisted.path.display().to_string();
-        let error = format!("{path}: {}", unlisted.error);
-        Self::failed(path, error)
+        Self::failed(unlisted.path.display().to_string(), unlisted.as_error().to_string())
     }
 }
 
