@@ -265,6 +265,7 @@ fn has_shape(input: &Input, harness: Harness, mark: fn(&Shape) -> bool) -> Resul
     if archive || shapes(text).any(|shape| mark(&shape)) {
         return Ok(());
     }
-    let other = || HarnessError::OtherFormat { file: input.name().to_string(), harness, found: detect_bytes(&start) };
-    Err(strange(input, text).unwrap_or_else(other))
+    let found = detect_bytes(text);
+    let strange = if found.is_none() { strange(input, text) } else { None };
+    Err(strange.unwrap_or_else(|| HarnessError::OtherFormat { file: input.name().to_string(), harness, found }))
 }

@@ -149,6 +149,12 @@ fn a_run_goes_on_in_the_file_that_it_names_and_sub_agents_are_threads() {
     let input = Input::memory("first.json", first.to_string().into_bytes(), damaged);
     let conversion = convert_from(&input, None, ReadOptions::STRICT).unwrap();
     assert!(told_of(&conversion).contains("next.json:1: warning[harness]: unread-beside: it may be a part"));
+    let other = [("next.json".to_owned(), br#"{"type":"user","uuid":"u","sessionId":"s"}"#.to_vec())];
+    let conversion =
+        convert_from(&Input::memory("first.json", first.to_string().into_bytes(), other), None, ReadOptions::STRICT);
+    let shown = told_of(&conversion.unwrap());
+    assert!(shown.contains("next.json:1: warning[harness]: no-trajectory: next.json is no ATIF trajectory"), "{shown}");
+    assert!(!shown.contains(r#""next.json"]"#), "a folder has the session: {shown}");
 }
 
 #[test]

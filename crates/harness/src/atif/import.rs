@@ -1,11 +1,12 @@
 //! From trajectories to a conversion: which files, which threads, ids or messages.
-use pleach_tree::Fidelity;
+use pleach_tree::{Fidelity, Location};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
 use super::Document;
 use super::model::Trajectory;
 use super::steps::Steps;
+use crate::detect;
 use crate::draft::Draft;
 use crate::input::Relation;
 use crate::script::{Script, Spot};
@@ -143,6 +144,11 @@ impl Files<'_> {
         }
         let Some(member) = self.input.beside(parent)?.into_iter().find(|member| member.listed == path) else { return Ok(None) };
         self.read.insert(path);
+        if !detect::is_of(&member, super::is_trajectory).unwrap_or(true) {
+            let message = format!("{name} is no ATIF trajectory; it is not read");
+            self.draft.warn(&Location::line(&member.name, 1), "", "no-trajectory", message);
+            return Ok(Some(Vec::new()));
+        }
         Ok(Some(super::read(&member, &mut self.draft).unwrap_or_else(|error| {
             self.draft.unread(&member, Relation::Part, &error);
             Vec::new()

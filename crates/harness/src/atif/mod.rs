@@ -75,9 +75,9 @@ fn read(member: &Member, draft: &mut Draft) -> Result<Vec<Document>, HarnessErro
     let file = draft.file(member);
     let (options, mut report) = (draft.options, std::mem::take(&mut draft.report));
     let mut documents = Vec::new();
-    member.values(options, &mut report, |value: Value, at, _| {
+    let read = member.values(options, &mut report, |value: Value, at, _| {
         documents.push(Document { value, member: member.clone(), spot: Spot { file, at: at.clone() } });
-    })?;
+    });
     draft.report = report;
-    Ok(documents)
+    read.map(|()| documents)
 }
