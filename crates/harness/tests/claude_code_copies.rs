@@ -1,45 +1,13 @@
 //! History that stands in several files, or twice in one, is trained once: resumed sessions, copies of a file, lines of a sub-agent's
 //! file that are those of the session, parts and messages that are written again, two processes on one file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod seen;
 #[path = "lines/mod.rs"]
 mod session;
 
-use pleach_harness::{Conversion, Input, ReadOptions, convert_from};
-use pleach_tree::{BranchTree, Report};
+use pleach_harness::{Input, ReadOptions, convert_from};
+use seen::{U, built, codes, marked, read, seen};
 use session::{boundary, calls, lines, result, says, summary, user};
-
-/// An id that no two lines share by chance.
-const U: &str = "0b5e0025-6c1d-4f0e-9a57-3d2c8e1003f1";
-
-/// The session marks that detection looks for, put into every line.
-fn marked(text: &str) -> Vec<u8> {
-    text.replace("{\"type\"", "{\"sessionId\":\"s\",\"type\"").into_bytes()
-}
-
-fn read(name: &str, text: &str, beside: &[(&str, &str)]) -> (BranchTree, Report) {
-    let beside = beside.iter().map(|(name, text)| ((*name).to_owned(), marked(text)));
-    built(convert_from(&Input::memory(name, marked(text), beside), None, ReadOptions::STRICT).unwrap())
-}
-
-fn built(conversion: Conversion) -> (BranchTree, Report) {
-    let (tree, _) = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
-    (tree, conversion.report)
-}
-
-/// The thread of every call, the keys of its context, and what it is.
-fn seen(tree: &BranchTree) -> Vec<String> {
-    let key = |id| tree.segment(id).unwrap().source.as_ref().unwrap().key.clone();
-    let shown = tree.generations().map(|generation| {
-        let context: Vec<String> = tree.spans(generation.context).unwrap().iter().map(|span| key(span.segment)).collect();
-        let output: Vec<String> = generation.output.iter().map(|&id| key(id)).collect();
-        format!("{}: {} > {}", generation.thread, context.join(" "), output.join(" ")).replace(U, "U")
-    });
-    shown.collect()
-}
-
-fn codes(report: &Report) -> Vec<String> {
-    report.diagnostics.iter().map(|found| found.fault.to_string().split(':').next().unwrap().to_owned()).collect()
-}
 
 #[test]
 fn of_sessions_that_each_repeat_the_one_before_every_call_is_trained_in_one() {
@@ -90,53 +58,6 @@ fn a_background_agents_file_that_begins_with_the_sessions_lines_goes_on_from_the
     let (tree, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &agent)]);
     assert_eq!(seen(&tree), ["main: u > m1", "main: u m1 v > m2", "agent-7: u m1 x > m3"]);
     assert_eq!(codes(&report), ["copied-history"]);
-}
-
-#[test]
-fn the_sub_agents_of_a_workflow_lie_in_folders_of_their_own() {
-    let main = lines([user("u", "", "hi"), says("a", "u", "m1")]);
-    let agent = lines([user("x", "", "sub"), says("y", "x", "m2")]);
-    let journal = r#"{"type":"started","key":"k","agentId":"7"}"#;
-    let beside =
-        [("s/subagents/workflows/wf_1/agent-7.jsonl", agent.as_str()), ("s/subagents/workflows/wf_1/journal.jsonl", journal)];
-    let (tree, report) = read("s.jsonl", &main, &beside);
-    assert_eq!((seen(&tree), codes(&report)), (vec!["main: u > m1".to_owned(), "agent-7: x > m2".to_owned()], vec![]));
-    assert_eq!(tree.header().files, ["s.jsonl", "s/subagents/workflows/wf_1/agent-7.jsonl"]);
-}
-
-#[test]
-fn a_forked_sub_agent_goes_on_from_the_line_that_its_file_names_and_repeats_the_call_that_forked_it() {
-    let main = lines([
-        user("u", "", "hi"),
-        says("a", "u", "m1"),
-        user("v", "a", "on"),
-        calls("b", "v", "m2", "c"),
-        result("r", "b", "c"),
-        r#"{"type":"attachment","uuid":"t","parentUuid":"v","attachment":{"type":"reminder","content":"late"}}"#.into(),
-        says("d", "r", "m3"),
-    ]);
-    let fork = |last: &str| {
-        let names = format!(
-            r#"{{"type":"fork-context-ref","agentId":"7","parentSessionId":"s","parentLastUuid":"{last}","contextLength":3}}"#
-        );
-        lines([names, calls("x", "", "m2", "c"), result("y", "x", "c"), says("z", "y", "m4")])
-            .replace("\"parentUuid\":\"\"", "\"parentUuid\":null")
-    };
-    let (tree, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &fork("v"))]);
-    assert_eq!(
-        seen(&tree),
-        ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 c t > m3", "agent-7: u m1 v m2 c > m4"],
-        "the call that forked is trained once"
-    );
-    assert_eq!(codes(&report), ["copied-history"]);
-    let beside = [("s/subagents/agent-7.jsonl".to_owned(), marked(&fork("gone")))];
-    let error = convert_from(&Input::memory("s.jsonl", marked(&main), beside), None, ReadOptions::STRICT).unwrap_err();
-    assert!(
-        error.to_string().starts_with(
-            "s/subagents/agent-7.jsonl:1: parentLastUuid: error[harness]: history-elsewhere: the contexts go on from line gone of another session"
-        ),
-        "{error}"
-    );
 }
 
 #[test]

@@ -3,20 +3,22 @@ use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use pleach_tree::{JsonLines, Location, ReadOptions, Report};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
-use super::session::is_session;
+use super::session::{is_session, subagents};
 use crate::input::{Member, Relation};
 use crate::{HarnessError, Input};
 
 /// What is known of lines that are copies.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// The lines of earlier sessions with the same start.
+    /// The lines of earlier sessions with the same start, and of their sub-agents.
     uuids: FxHashSet<String>,
-    /// The sessions that lie beside.
-    beside: FxHashSet<String>,
+    /// The sessions that lie beside, by their ids.
+    beside: FxHashMap<String, Member>,
+    /// The lines of those that this one says it is forked from; none of one that cannot be read to its end.
+    parents: FxHashMap<String, Option<FxHashSet<String>>>,
     /// Where the first copy stands, and the session that it says it is from, where that one does not lie beside.
     pub(super) first: Option<Location>,
     pub(super) strange: Option<(Location, String)>,
@@ -31,6 +33,7 @@ pub(super) struct Copies {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ForkedFrom {
     session_id: String,
+    message_uuid: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,45 +60,92 @@ impl Copies {
             if !is_session(member.file_name()) || member.listed == main.listed {
                 continue;
             }
-            copies.beside.insert(member.file_name().split('.').next().unwrap_or_default().to_owned());
             if let Some(start) = &start
-                && let Err(error) = copies.take(&member, start, &own, options)
+                && let Err(error) = copies.take(input, &member, start, &own, options)
             {
                 member.warn_unread(Relation::Neighbour, &error, report);
             }
+            copies.beside.insert(stem(&member).to_owned(), member);
         }
         Ok(copies)
     }
 
     /// Keeps the lines of a file that begins with `start` and comes before the one of rank `own`; of one that breaks off none, as
     /// its calls are in no other session's records then.
-    fn take(&mut self, member: &Member, start: &str, own: &(u64, String), options: ReadOptions) -> Result<(), HarnessError> {
+    fn take(
+        &mut self,
+        input: &Input,
+        member: &Member,
+        start: &str,
+        own: &(u64, String),
+        options: ReadOptions,
+    ) -> Result<(), HarnessError> {
         if rank(member)? > *own || first_uuid(member)?.as_deref() != Some(start) {
             return Ok(());
         }
-        // What is wrong with that file is told where it is converted itself.
-        let (mut values, mut uuids, mut report) = (Vec::<Uuid>::new(), Vec::new(), Report::default());
-        let lenient = ReadOptions { lenient: true, ..options };
-        let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
-        let io = |source| HarnessError::io(&member.name, source);
-        while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
-            uuids.extend(values.drain(..).filter_map(|line| line.uuid));
+        self.uuids.extend(uuids(member, options)?);
+        // What is wrong with those files is told where that session is converted.
+        for agent in subagents(input, stem(member), |_| {}) {
+            self.uuids.extend(uuids(&agent, options).unwrap_or_default());
         }
-        self.uuids.extend(uuids);
         Ok(())
     }
 
-    /// Whether a line of the main file is a copy.
-    pub(super) fn has(&mut self, uuid: &Arc<str>, forked: Option<&ForkedFrom>, at: &Location) -> bool {
-        if let Some(forked) = forked.filter(|forked| !self.beside.contains(&forked.session_id)) {
+    /// Whether a line is a copy; `forked` says where the file itself says that it was forked from.
+    pub(super) fn has(
+        &mut self,
+        uuid: &Arc<str>,
+        forked: Option<&ForkedFrom>,
+        at: &Location,
+        options: ReadOptions,
+        report: &mut Report,
+    ) -> bool {
+        let of_parent = forked.and_then(|forked| {
+            let lines = self.parent(&forked.session_id, options, report)?;
+            Some(lines.contains(&**uuid) || forked.message_uuid.as_ref().is_some_and(|uuid| lines.contains(uuid)))
+        });
+        if let Some(forked) = forked.filter(|_| of_parent != Some(true)) {
             self.strange.get_or_insert_with(|| (at.clone(), forked.session_id.clone()));
         }
-        let copied = self.uuids.contains(&**uuid) || forked.is_some_and(|forked| self.beside.contains(&forked.session_id));
+        let copied = self.uuids.contains(&**uuid) || of_parent == Some(true);
         if copied {
             self.first.get_or_insert_with(|| at.clone());
         }
         copied
     }
+
+    /// The lines of a session that lies beside.
+    fn parent(&mut self, id: &str, options: ReadOptions, report: &mut Report) -> Option<&FxHashSet<String>> {
+        if !self.parents.contains_key(id) {
+            let lines = self.beside.get(id).and_then(|member| match uuids(member, options) {
+                Ok(lines) => Some(lines),
+                Err(error) => {
+                    member.warn_unread(Relation::Neighbour, &error, report);
+                    None
+                }
+            });
+            self.parents.insert(id.to_owned(), lines);
+        }
+        self.parents.get(id)?.as_ref()
+    }
+}
+
+/// The uuids of the lines of a file, whatever else is wrong with it.
+fn uuids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, HarnessError> {
+    // What is wrong with that file is told where it is converted itself.
+    let (mut values, mut uuids, mut report) = (Vec::<Uuid>::new(), FxHashSet::default(), Report::default());
+    let lenient = ReadOptions { lenient: true, ..options };
+    let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
+    let io = |source| HarnessError::io(&member.name, source);
+    while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
+        uuids.extend(values.drain(..).filter_map(|line| line.uuid));
+    }
+    Ok(uuids)
+}
+
+/// The id of a session, which is the name of its file.
+fn stem(member: &Member) -> &str {
+    member.file_name().split('.').next().unwrap_or_default()
 }
 
 /// What files that begin alike are ordered by.

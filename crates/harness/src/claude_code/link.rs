@@ -12,7 +12,16 @@ pub(super) struct Conversation {
     pub(super) summarizer: bool,
     /// The last line of another conversation that it starts from, where it does not start from nothing.
     pub(super) inherits: Option<usize>,
+    /// The same where its file names the line, as that of a forked sub-agent does.
+    pub(super) forks: Option<usize>,
     pub(super) entries: Vec<usize>,
+}
+
+impl Conversation {
+    fn new(name: String) -> Self {
+        let summarizer = name.starts_with("agent-acompact");
+        Self { name, summarizer, inherits: None, forks: None, entries: Vec::new() }
+    }
 }
 
 /// Every entry with its place, its parent and its conversation.
@@ -91,10 +100,13 @@ impl Links {
             let Some(Fork { uuid, at }) = session.files[file].fork.take() else { continue };
             let found = (0..session.files.len() as u32).find_map(|other| session.find(other, &uuid));
             match found.filter(|&entry| file > 0 && self.conversation[entry] != file) {
-                Some(entry) => self.conversations[file].inherits = Some(entry),
+                Some(entry) => {
+                    let conversation = &mut self.conversations[file];
+                    (conversation.inherits, conversation.forks) = (Some(entry), Some(entry));
+                }
                 None => {
                     let message = format!(
-                        "the contexts go on from line {uuid} of another session, which is not read; they are taken to start here"
+                        "the contexts go on from line {uuid}, which is not in what is read: give the session that it is of; else they are taken to start here"
                     );
                     session.report.fault(session.lenient, at, Fault::Harness { code: "history-elsewhere", message });
                 }
@@ -146,12 +158,13 @@ impl Links {
 
 /// Sorts lines into the main conversation, one for each other file, and one for each sidechain in the main file.
 fn conversations(session: &Session) -> (Vec<usize>, Vec<Conversation>) {
-    let named = |name: String| {
-        let summarizer = name.starts_with("agent-acompact");
-        Conversation { name, summarizer, inherits: None, entries: Vec::new() }
-    };
-    let mut all = vec![named("main".into())];
-    all.extend(session.files.iter().skip(1).map(|file| named(file.stem.clone())));
+    let mut all = vec![Conversation::new("main".into())];
+    for file in session.files.iter().skip(1) {
+        let taken = |name: &str| all.iter().any(|conversation| conversation.name == name);
+        let more = (2..).map(|count| format!("{}-{count}", file.stem));
+        let name = std::iter::once(file.stem.clone()).chain(more).find(|name| !taken(name)).unwrap_or_default();
+        all.push(Conversation::new(name));
+    }
     let main = session.entries.iter().filter(|entry| entry.file == 0);
     let only_sidechains = main.clone().all(|entry| entry.sidechain);
     let mut of = Vec::with_capacity(session.entries.len());
@@ -163,7 +176,7 @@ fn conversations(session: &Session) -> (Vec<usize>, Vec<Conversation>) {
             match parent.filter(|&parent| parent < index).map(|parent| of[parent]) {
                 Some(conversation) if conversation != 0 => conversation,
                 _ => {
-                    all.push(named(format!("sidechain-{}", entry.line)));
+                    all.push(Conversation::new(format!("sidechain-{}", entry.line)));
                     all.len() - 1
                 }
             }

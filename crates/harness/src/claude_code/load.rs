@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report, Source};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copies::Copies;
 use super::entry::{Entry, Flaw};
@@ -67,6 +67,9 @@ pub(super) struct Session {
     pub(super) entries: Vec<Entry>,
     pub(super) version: Option<String>,
     pub(super) lenient: bool,
+    options: ReadOptions,
+    /// The lines of sub-agents, of which one may begin with those of another.
+    agents: FxHashSet<Arc<str>>,
     pub(super) report: Report,
     pub(super) copies: Copies,
 }
@@ -94,12 +97,14 @@ pub(super) struct Fork {
 }
 
 impl Session {
-    pub(super) fn new(lenient: bool) -> Self {
+    pub(super) fn new(options: ReadOptions) -> Self {
         Self {
             files: Vec::new(),
             entries: Vec::new(),
             version: None,
-            lenient,
+            lenient: options.lenient,
+            options,
+            agents: FxHashSet::default(),
             report: Report::default(),
             copies: Copies::default(),
         }
@@ -149,8 +154,18 @@ impl Session {
     }
 
     fn fork(&mut self, line: Line, at: &Location) {
-        let (Some(file), Some(uuid)) = (self.files.last_mut(), line.parent_last_uuid) else { return };
-        file.fork.get_or_insert_with(|| Fork { uuid: uuid.into(), at: at.key("parentLastUuid") });
+        let at = at.key("parentLastUuid");
+        let Some(file) = self.files.last_mut() else { return };
+        let (code, message) = match (&line.parent_last_uuid, &file.fork) {
+            (Some(uuid), Some(fork)) if **uuid == *fork.uuid => return,
+            (Some(uuid), None) => {
+                file.fork = Some(Fork { uuid: uuid.as_str().into(), at });
+                return;
+            }
+            (Some(_), Some(_)) => ("second-fork", "the file goes on from another line already, which is taken"),
+            (None, _) => ("no-fork-parent", "the line that the contexts go on from is not named; they are taken to start here"),
+        };
+        self.report.fault(self.lenient, at, Fault::Harness { code, message: message.into() });
     }
 
     fn take(&mut self, mut line: Line, at: &Location) {
@@ -175,12 +190,17 @@ impl Session {
         }
         let Some(mut entry) = entry else { return };
         if file == 0 {
-            entry.copied = self.copies.has(&entry.uuid, forked.as_ref(), at);
-        } else if self.files[0].by_uuid.contains_key(&entry.uuid) {
+            entry.copied = self.copies.has(&entry.uuid, forked.as_ref(), at, self.options, &mut self.report);
+        } else if self.files[0].by_uuid.contains_key(&entry.uuid)
+            || self.agents.contains(&entry.uuid) && !self.files[file].by_uuid.contains_key(&entry.uuid)
+        {
             // Its children find it where it stands first.
             self.copies.of_main += 1;
             self.copies.first.get_or_insert_with(|| at.clone());
             return;
+        } else {
+            entry.copied = self.copies.has(&entry.uuid, None, at, self.options, &mut self.report);
+            self.agents.insert(Arc::clone(&entry.uuid));
         }
         match self.files[file].by_uuid.get(&entry.uuid) {
             None => {

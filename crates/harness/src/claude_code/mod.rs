@@ -15,9 +15,9 @@
 //!   on them) is one node; a branch is only what opens a prompt, a call or a compaction of its own.
 //! - **Threads.** `main`, or the name of a sub-agent's file, is the branch of the last call. What a rewind or a retry gave up is
 //!   `main~1`, `main~2` and so on, in the order in which the branches begin, so that its last view is not taken for a part of the
-//!   thread that went on. A sub-agent starts from nothing; a forked one goes on from the line that its file names
-//!   (`fork-context-ref`, since version 2.1.118) with the call that forked it, which is context; a summariser forks from the context
-//!   that it summarises.
+//!   thread that went on. A sub-agent starts from nothing; one that was forked (`fork-context-ref`, since version 2.1.118) from what
+//!   stood before the call that forked it, a clone of which its file begins with, or behind the line that the file names where there is
+//!   no clone; a summariser forks from the context that it summarises.
 //! - **Microcompactions** are evictions by the rule `microcompact`: each result leaves and a placeholder of key `ID#cleared` stands in
 //!   its place. Versions 2.1.14 to 2.1.22 leave a pointer to a file for large results, whose exact text is not recorded.
 //! - **Full compactions** are evictions with the summary at the head and the preserved lines behind it. Where the call that wrote the
@@ -30,18 +30,22 @@
 //!   `message.id` for what a call said.
 //!
 //! - **Copies.** A session that was resumed or forked into another file begins with the lines of the first. Of several files beside each
-//!   other that begin with the same line, each has the calls that none before it has, by size and name; the rest are context. Lines of a
-//!   sub-agent's file that are those of the session are the context that it starts from.
+//!   other that begin with the same line, each has the calls that none before it has, by size and name, and so have its sub-agents; the
+//!   rest are context. Lines with `forkedFrom` are copies where that session lies beside and has them. Lines of a sub-agent's file that
+//!   are those of the session or of another sub-agent are the context that it starts from; of conversations that say the same in a
+//!   message of one id, the one that the others were forked from has the call, else the first.
 //!
 //! # What is a fault
 //! A fault is what the reader has to guess: a parent that is not in the file (the line before it is taken), a boundary whose logical
 //! parent is not there or stands behind it (the last line before the boundary), lines in a circle, one uuid with two contents, a second
-//! result for a call, a boundary without its summary. Strict reading rejects the session for it, lenient reading lists it and lowers
+//! result for a call, a boundary without its summary, a fork that names no line or one that is not there. Strict reading rejects the session for it, lenient reading lists it and lowers
 //! the fidelity. What the harness itself recorded so, and what is only not recorded, is a warning.
+mod clones;
 mod compact;
 mod content;
 mod copies;
 mod entry;
+mod gather;
 mod line;
 mod link;
 mod load;

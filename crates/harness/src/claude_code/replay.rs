@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pleach_tree::{ForkReason, GenerationId, Origin, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::link::Links;
+use super::link::{Conversation, Links};
 use super::load::Session;
 use super::summary::Summariser;
 use super::threads;
@@ -62,6 +62,8 @@ pub(super) struct Replay<'s> {
     pub(super) quoted: FxHashMap<usize, Vec<SegmentId>>,
     pub(super) generations: FxHashMap<usize, GenerationId>,
     after: FxHashMap<usize, State>,
+    /// What stands before calls that conversations were forked at.
+    pub(super) before: FxHashMap<usize, Option<State>>,
     done: Vec<bool>,
 }
 
@@ -102,6 +104,7 @@ impl<'s> Replay<'s> {
             quoted: FxHashMap::default(),
             generations: FxHashMap::default(),
             after: FxHashMap::default(),
+            before: FxHashMap::default(),
         }
     }
 
@@ -109,6 +112,7 @@ impl<'s> Replay<'s> {
     pub(super) fn run(&mut self) {
         let starts = self.links.conversations.iter().filter_map(|conversation| self.turn_at(conversation.inherits?));
         self.after = starts.map(|turn| (turn, State::default())).collect();
+        self.before = (0..self.links.conversations.len()).filter_map(|fork| Some((self.forked_at(fork)?, None))).collect();
         self.done = self.links.conversations.iter().enumerate().map(|(index, _)| self.summarises(index)).collect();
         loop {
             let conversations = &self.links.conversations;
@@ -116,16 +120,37 @@ impl<'s> Replay<'s> {
             let ready = open()
                 .find(|&index| conversations[index].inherits.is_none_or(|start| self.done[self.links.conversation[start]]));
             let Some(next) = ready.or_else(|| open().next()) else { break };
-            let start = conversations[next].inherits;
-            let turn = start.and_then(|start| self.turn_at(start));
-            let mut state = turn.and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
-            if let Some(start) = start {
-                // What hangs on the turn and was written later came after the conversation had begun.
-                self.flush(&mut state, self.links.place[start] + 1);
-                state.pending.clear();
-            }
+            let state = self.start(next);
             self.play(next, state, ForkReason::Subagent, Origin::Policy);
         }
+    }
+
+    /// What a conversation starts from: nothing, or what stood behind a line, or before the call that forked it.
+    fn start(&mut self, conversation: usize) -> State {
+        if let Some(state) = self.forked_at(conversation).and_then(|call| self.before.get(&call).cloned().flatten()) {
+            return state;
+        }
+        let Conversation { inherits, forks, entries, .. } = &self.links.conversations[conversation];
+        let Some(start) = *inherits else { return State::default() };
+        if let (Some(line), Some(&first)) = (forks, entries.first())
+            && self.links.compactions.iter().any(|compaction| compaction.preserved.contains(line))
+        {
+            let message = "the contexts go on from a line that a compaction preserved, and which call forked them is not recorded; what stood before the compaction is taken".into();
+            self.session.warn(first, "parentLastUuid", "uncertain-fork", message);
+        }
+        let mut state = self.turn_at(start).and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
+        // What hangs on the turn and was written later came after the conversation had begun.
+        self.flush(&mut state, self.links.place[start] + 1);
+        state.pending.clear();
+        state
+    }
+
+    /// The call that a conversation was forked at, where it begins with a clone of it.
+    fn forked_at(&self, conversation: usize) -> Option<usize> {
+        self.links.conversations[conversation].forks?;
+        let own = |&turn: &usize| self.turns.turns[turn].conversation == conversation;
+        let first = self.turns.clones.keys().copied().filter(own).min()?;
+        self.turns.clones.get(&first).copied()
     }
 
     /// Whether a conversation is played where its compaction stands.

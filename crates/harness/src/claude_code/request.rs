@@ -104,6 +104,9 @@ impl Replay<'_> {
             Some(held) => held,
             None => self.records.append(None, Vec::new()),
         };
+        if let Some(before) = self.before.get_mut(&turn) {
+            *before = Some(State { held: Some(held), pending: Vec::new(), model: state.model.clone(), era: state.era });
+        }
         let mut origin = origin;
         let (context_bytes, context_segments) = self.records.extent(held);
         if context_bytes == 0 {

@@ -38,12 +38,12 @@ fn is_line(shape: &Shape) -> bool {
 
 /// Converts a session file and what its sub-agents wrote beside it; what cannot be read of the latter is a warning.
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let mut session = Session::new(options.lenient);
+    let mut session = Session::new(options);
     session.copies = Copies::find(input, options, &mut session.report)?;
     let (main, stem) = (input.main(), input.stem());
     read(&mut session, &main, options)?;
-    let subagents = if stem.is_empty() { Vec::new() } else { subagents(&mut session, input, format!("{stem}/subagents")) };
-    for member in &subagents {
+    let report = &mut session.report;
+    for member in &subagents(input, &stem, |error| main.warn_unread(Relation::Part, error, report)) {
         if let Err(error) = read(&mut session, member, options) {
             member.warn_unread(Relation::Part, &error, &mut session.report);
         }
@@ -51,13 +51,14 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     finish(session)
 }
 
-/// The files of sub-agents in a folder, and in the folders inside it, where those of a workflow lie beside its journal.
-fn subagents(session: &mut Session, input: &Input, folder: String) -> Vec<Member> {
+/// The files of the sub-agents of a session, and in the folders inside theirs, where those of a workflow lie beside its journal.
+pub(super) fn subagents(input: &Input, session: &str, mut unlisted: impl FnMut(&HarnessError)) -> Vec<Member> {
+    let folder = format!("{session}/subagents");
     let (mut found, mut open) = (Vec::new(), vec![folder.clone()]);
-    while let Some(inside) = open.pop() {
+    while let Some(inside) = open.pop().filter(|_| !session.is_empty()) {
         let listed = input.beside(&inside).and_then(|files| Ok((files, input.folders(&inside)?)));
         let (files, folders) = listed.unwrap_or_else(|error| {
-            input.main().warn_unread(Relation::Part, &error, &mut session.report);
+            unlisted(&error);
             Default::default()
         });
         let is_agent = |name: &str| is_session(name) && (inside == folder || name.starts_with("agent-"));
@@ -85,7 +86,7 @@ pub fn convert_readers<R: BufRead>(
     subagents: impl IntoIterator<Item = SessionInput<R>>,
     options: ReadOptions,
 ) -> Result<Conversion, HarnessError> {
-    let mut session = Session::new(options.lenient);
+    let mut session = Session::new(options);
     for input in std::iter::once(main).chain(subagents) {
         let name: Arc<str> = input.name.as_str().into();
         let read = session.read(input.reader, name, input.listed, options);
@@ -136,8 +137,9 @@ fn report_copies(session: &mut Session) {
         warn(at, message);
     }
     if let Some((at, from)) = copies.strange {
-        let message =
-            format!("lines are forked from session {from}, which is not beside this one: its calls are in both files");
+        let message = format!(
+            "lines are forked from session {from}, which is not beside this one, cannot be read or does not have them: they are calls here"
+        );
         warn(at, message);
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::clones;
 use super::entry::{Body, UserKind};
 use super::link::Links;
 use super::load::Session;
@@ -46,8 +47,10 @@ pub(super) struct Turns {
     pub(super) turns: Vec<Turn>,
     /// The turn of an entry that has one.
     pub(super) of: Vec<Option<usize>>,
-    by_message: FxHashMap<(usize, Arc<str>), usize>,
-    by_call: FxHashMap<(usize, String), usize>,
+    /// Calls that another conversation has, each with the turn that it repeats.
+    pub(super) clones: FxHashMap<usize, usize>,
+    pub(super) by_message: FxHashMap<(usize, Arc<str>), usize>,
+    pub(super) by_call: FxHashMap<(usize, String), usize>,
 }
 
 impl Turns {
@@ -57,10 +60,12 @@ impl Turns {
         let mut turns = Self {
             turns: Vec::new(),
             of: vec![None; order.len()],
+            clones: FxHashMap::default(),
             by_message: FxHashMap::default(),
             by_call: FxHashMap::default(),
         };
         turns.gather_calls(session, links, &order);
+        turns.clones = clones::find(session, links, &turns.turns);
         turns.gather_compactions(links);
         turns.gather_lines(session, links, &order);
         turns.pass_on(links);
@@ -69,77 +74,10 @@ impl Turns {
         turns
     }
 
-    fn add(&mut self, kind: TurnKind, conversation: usize, head: usize) -> usize {
+    pub(super) fn add(&mut self, kind: TurnKind, conversation: usize, head: usize) -> usize {
         self.of[head] = Some(self.turns.len());
         self.turns.push(Turn { kind, conversation, head, parent: None, children: Vec::new(), items: Vec::new() });
         self.turns.len() - 1
-    }
-
-    fn gather_calls(&mut self, session: &mut Session, links: &Links, order: &[usize]) {
-        let (mut repeated, mut copied) = (Vec::new(), Vec::new());
-        for &entry in order {
-            let Some(assistant) = session.entries[entry].assistant() else { continue };
-            let conversation = links.conversation[entry];
-            let key = (conversation, Arc::clone(&assistant.message));
-            // The file of a forked sub-agent begins with the call that forked it, under another uuid.
-            if conversation != 0 && self.by_message.contains_key(&(0, Arc::clone(&assistant.message))) {
-                copied.push(entry);
-            }
-            let turn = match self.by_message.get(&key) {
-                Some(&turn) => turn,
-                None => {
-                    let turn = self.add(TurnKind::Call(Vec::new()), conversation, entry);
-                    self.by_message.insert(key, turn);
-                    turn
-                }
-            };
-            self.of[entry] = Some(turn);
-            if let TurnKind::Call(lines) = &mut self.turns[turn].kind {
-                let same =
-                    |&&line: &&usize| session.entries[line].assistant().is_some_and(|other| other.said == assistant.said);
-                match lines.iter().find(same).filter(|_| !assistant.said.is_empty()) {
-                    Some(&first) => repeated.push((entry, first)),
-                    None => lines.push(entry),
-                }
-            }
-            for call in assistant.said.iter().filter_map(|said| said.call.clone()) {
-                self.by_call.entry((conversation, call)).or_insert(turn);
-            }
-        }
-        copied.into_iter().for_each(|entry| session.copied(entry));
-        for (entry, first) in repeated {
-            let message = format!("the line says again what line {} of the same message says", session.entries[first].line);
-            session.warn(entry, "message.content", "repeated-part", message);
-        }
-    }
-
-    fn gather_compactions(&mut self, links: &Links) {
-        for (index, compaction) in links.compactions.iter().enumerate() {
-            let boundary = compaction.boundary;
-            let turn = self.add(TurnKind::Compaction(index), links.conversation[boundary], boundary);
-            for &summary in &compaction.summary {
-                self.of[summary] = Some(turn);
-            }
-        }
-    }
-
-    fn gather_lines(&mut self, session: &mut Session, links: &Links, order: &[usize]) {
-        let mut answered = FxHashSet::default();
-        for &entry in order {
-            let conversation = links.conversation[entry];
-            let turn = match &session.entries[entry].body {
-                _ if self.of[entry].is_some() => continue,
-                Body::User(user) => {
-                    let call = user.answers.iter().find_map(|answer| self.by_call.get(&(conversation, answer.call.clone())));
-                    call.copied().unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
-                }
-                Body::Clearing(_) => self.add(TurnKind::Line, conversation, entry),
-                Body::Link | Body::Assistant(_) | Body::Boundary(_) => continue,
-            };
-            self.of[entry] = Some(turn);
-            self.turns[turn].items.push(Item { entry, always: true });
-            drop_repeated(session, entry, conversation, &mut answered);
-        }
     }
 
     /// Gives lines that bring nothing the turn of their parent.
@@ -277,22 +215,5 @@ impl Turns {
                 session.warn(line, "message.content", "missing-result", message);
             }
         }
-    }
-}
-
-/// Takes out results of calls that an earlier line has answered.
-fn drop_repeated(session: &mut Session, entry: usize, conversation: usize, answered: &mut FxHashSet<(usize, String)>) {
-    let Body::User(user) = &mut session.entries[entry].body else { return };
-    let mut repeated = Vec::new();
-    user.answers.retain(|answer| {
-        let new = answered.insert((conversation, answer.call.clone()));
-        if !new {
-            repeated.push(answer.call.clone());
-        }
-        new
-    });
-    for call in repeated {
-        let message = format!("call {call} has a second result; the first is kept");
-        session.fault(entry, "message.content", "duplicate-result", message);
     }
 }

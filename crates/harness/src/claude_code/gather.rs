@@ -1,0 +1,105 @@
+//! Which lines are one turn.
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::entry::{Body, UserKind};
+use super::link::Links;
+use super::load::Session;
+use super::turns::{Item, TurnKind, Turns};
+
+impl Turns {
+    pub(super) fn gather_calls(&mut self, session: &mut Session, links: &Links, order: &[usize]) {
+        let (mut repeated, mut anew) = (Vec::new(), Vec::new());
+        for &entry in order {
+            let Some(assistant) = session.entries[entry].assistant() else { continue };
+            let conversation = links.conversation[entry];
+            let key = (conversation, Arc::clone(&assistant.message));
+            let known = self.by_message.get(&key).copied();
+            let turn = match known.filter(|&turn| !self.is_prompted(session, links, entry, turn)) {
+                Some(turn) => turn,
+                None => {
+                    anew.extend(known.map(|_| entry));
+                    let turn = self.add(TurnKind::Call(Vec::new()), conversation, entry);
+                    self.by_message.insert(key, turn);
+                    turn
+                }
+            };
+            self.of[entry] = Some(turn);
+            if let TurnKind::Call(lines) = &mut self.turns[turn].kind {
+                let same =
+                    |&&line: &&usize| session.entries[line].assistant().is_some_and(|other| other.said == assistant.said);
+                match lines.iter().find(same).filter(|_| !assistant.said.is_empty()) {
+                    Some(&first) => repeated.push((entry, first)),
+                    None => lines.push(entry),
+                }
+            }
+            for call in assistant.said.iter().filter_map(|said| said.call.clone()) {
+                self.by_call.entry((conversation, call)).or_insert(turn);
+            }
+        }
+        for entry in anew {
+            let message =
+                "the message stands before a prompt as well; what follows the prompt is taken as a call of its own".into();
+            session.warn(entry, "message.id", "repeated-message-id", message);
+        }
+        for (entry, first) in repeated {
+            let message = format!("the line says again what line {} of the same message says", session.entries[first].line);
+            session.warn(entry, "message.content", "repeated-part", message);
+        }
+    }
+
+    /// Whether a prompt stands between a line and the lines of a call above it.
+    fn is_prompted(&self, session: &Session, links: &Links, line: usize, call: usize) -> bool {
+        let start = links.place[self.turns[call].head];
+        let above = std::iter::successors(links.parent[line], |&at| links.parent[at]);
+        let between = above.take_while(|&at| self.of[at] != Some(call) && links.place[at] > start);
+        between.filter_map(|at| session.entries[at].user()).any(|user| user.kind == UserKind::Prompt)
+    }
+
+    pub(super) fn gather_compactions(&mut self, links: &Links) {
+        for (index, compaction) in links.compactions.iter().enumerate() {
+            let boundary = compaction.boundary;
+            let turn = self.add(TurnKind::Compaction(index), links.conversation[boundary], boundary);
+            for &summary in &compaction.summary {
+                self.of[summary] = Some(turn);
+            }
+        }
+    }
+
+    pub(super) fn gather_lines(&mut self, session: &mut Session, links: &Links, order: &[usize]) {
+        let mut answered = FxHashSet::default();
+        for &entry in order {
+            let conversation = links.conversation[entry];
+            let turn = match &session.entries[entry].body {
+                _ if self.of[entry].is_some() => continue,
+                Body::User(user) => {
+                    let call = user.answers.iter().find_map(|answer| self.by_call.get(&(conversation, answer.call.clone())));
+                    call.copied().unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
+                }
+                Body::Clearing(_) => self.add(TurnKind::Line, conversation, entry),
+                Body::Link | Body::Assistant(_) | Body::Boundary(_) => continue,
+            };
+            self.of[entry] = Some(turn);
+            self.turns[turn].items.push(Item { entry, always: true });
+            drop_repeated(session, entry, conversation, &mut answered);
+        }
+    }
+}
+
+/// Takes out results of calls that an earlier line has answered.
+fn drop_repeated(session: &mut Session, entry: usize, conversation: usize, answered: &mut FxHashSet<(usize, String)>) {
+    let Body::User(user) = &mut session.entries[entry].body else { return };
+    let mut repeated = Vec::new();
+    user.answers.retain(|answer| {
+        let new = answered.insert((conversation, answer.call.clone()));
+        if !new {
+            repeated.push(answer.call.clone());
+        }
+        new
+    });
+    for call in repeated {
+        let message = format!("call {call} has a second result; the first is kept");
+        session.fault(entry, "message.content", "duplicate-result", message);
+    }
+}
