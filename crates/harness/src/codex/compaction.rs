@@ -1,11 +1,13 @@
 //! Compactions of a rollout.
 use pleach_tree::{Evidence, ForkReason, Origin, Part, ReplacementKind, Role, Segment};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::history::{Entry, From};
 use super::item::{self, Piece};
+use super::known::Key;
 use super::line::{Compacted, Item as Line};
+use super::run;
 use super::session::Rollout;
 use crate::script::{self, Author, Back, Change, Item, List, Script, Spot, Step};
 use crate::wording;
@@ -25,6 +27,7 @@ struct Told {
     context: bool,
     summary: bool,
     bytes: usize,
+    keys: Vec<Key>,
 }
 
 impl Rollout {
@@ -47,7 +50,8 @@ impl Rollout {
         }
         let told = match compacted.replacement_history {
             Some(list) => {
-                let (told, broken) = told(list, &last, summariser.as_ref(), spot);
+                let (mut told, broken) = told(list, &last, summariser.as_ref(), spot);
+                keep_ids(&mut told, &self.history.entries);
                 if broken > 0 {
                     let text = format!(
                         "calls and outputs whose other half is not in the list ({broken}) are sent as the harness mends them"
@@ -62,6 +66,7 @@ impl Rollout {
                     context: false,
                     summary: false,
                     bytes: 0,
+                    keys: Vec::new(),
                 });
                 base.into_iter().chain(told).collect()
             }
@@ -87,10 +92,13 @@ impl Rollout {
                 context: told.context,
                 summary: told.summary,
                 bytes: told.bytes,
+                keys: told.keys,
             });
             items.push(told.item);
         }
         script.push(self.at, 0, spot, Step::List(Box::new(List { items, change })));
+        self.known.hold(&entries);
+        self.unanswered.retain(|call| self.known.is_made(call) && !self.known.is_answered(call));
         self.history.entries = entries;
         self.at = Some(node);
     }
@@ -143,6 +151,7 @@ impl Rollout {
             context: entry.context,
             summary: entry.summary,
             bytes: entry.bytes,
+            keys: entry.keys,
         };
         let mut told: Vec<Told> = kept.into_iter().map(told).collect();
         if !message.is_empty() {
@@ -167,7 +176,7 @@ fn summary_of(list: &[Line]) -> Option<String> {
 /// A summary as the harness's words and the text of the call that wrote it, where that is known.
 fn summary(text: &str, summariser: Option<&Summariser>, spot: &Spot) -> Vec<Told> {
     let key = format!("line-{}", spot.at.line);
-    let one = |item, count, bytes| Told { item, count, turn: true, context: false, summary: true, bytes };
+    let one = |item, count, bytes| Told { item, count, turn: true, context: false, summary: true, bytes, keys: Vec::new() };
     let Some((found, words)) = summariser.and_then(|found| Some((found, text.strip_suffix(found.text.as_str())?))) else {
         let segment = spot.segment(key, script::text(Role::User, Origin::ExternalModel, text));
         return vec![one(Item::Told(vec![segment]), 1, text.len())];
@@ -187,11 +196,16 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
         list.iter().filter(|item| item.output.is_some()).filter_map(|item| item.call_id.clone()).collect();
     for item in list {
         let is_summary = item.role.as_deref() == Some("user") && !last.is_empty() && item.content.as_text() == Some(last);
+        let id = item.id.clone().filter(|id| !id.is_empty());
+        let piece = item::piece(item, &key, spot);
+        let keys = piece.number().map(|number| Key::of(&piece, id.as_deref(), number)).unwrap_or_default();
         if is_summary {
-            told.extend(summary(last, summariser, spot));
+            let mut summary = summary(last, summariser, spot);
+            summary.iter_mut().take(1).for_each(|first| first.keys.clone_from(&keys));
+            told.extend(summary);
             continue;
         }
-        let (segments, turn) = match item::piece(item, &key, spot) {
+        let (segments, turn) = match piece {
             Piece::Said(segments) => (segments, false),
             Piece::Given { segments, turn } => (segments, turn),
             Piece::Output(segment) => (vec![*segment], false),
@@ -206,12 +220,37 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
         }
         let context = !turn && segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
-        told.push(Told { count: segments.len(), item: Item::Told(segments), turn, context, summary: false, bytes });
+        told.push(Told { count: segments.len(), item: Item::Told(segments), turn, context, summary: false, bytes, keys });
         for call in open.drain(..) {
             broken += 1;
-            let answer = spot.segment(format!("{call}#missing"), item::aborted(&call));
-            told.push(Told { count: 1, item: Item::New(vec![answer]), turn: false, context: false, summary: false, bytes: 0 });
+            let (answer, key) = run::missing(&call, spot);
+            told.push(Told {
+                count: 1,
+                item: Item::New(vec![answer]),
+                turn: false,
+                context: false,
+                summary: false,
+                bytes: 0,
+                keys: vec![key],
+            });
         }
     }
     (told, broken)
+}
+
+/// Lets items of a list that have no id keep that of the newest one in the history that says the same.
+fn keep_ids(told: &mut [Told], before: &[Entry]) {
+    let listed: FxHashSet<&Key> = told.iter().flat_map(|told| &told.keys).collect();
+    let mut by_number: FxHashMap<u64, Vec<Key>> = FxHashMap::default();
+    for key in before.iter().flat_map(|entry| &entry.keys).filter(|key| !listed.contains(key)) {
+        if let Key::Item(_, number) = key {
+            by_number.entry(*number).or_default().push(key.clone());
+        }
+    }
+    for told in told.iter_mut().rev() {
+        if let [Key::Text(number)] = told.keys.as_slice() {
+            let key = by_number.get_mut(number).and_then(Vec::pop);
+            told.keys.extend(key);
+        }
+    }
 }

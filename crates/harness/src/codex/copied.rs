@@ -1,5 +1,6 @@
 //! History that a rollout copies from the one it was forked from.
 use pleach_tree::{JsonLines, ReadOptions, Report};
+use rustc_hash::FxHashSet;
 
 use super::item::{self, Piece};
 use super::line::{Line, Meta, Payload};
@@ -14,14 +15,39 @@ pub(super) struct Copied {
     own: Option<String>,
     /// The rollout that it was forked from, and where that is said.
     parent: Option<(String, Spot)>,
-    /// The items of the parent, by a number for their content, where its file lies beside and can be read.
-    items: Option<Vec<u64>>,
-    /// How many of the items were met.
+    /// The items of the parent, where its file lies beside and can be read.
+    items: Option<Vec<Theirs>>,
+    /// How many of the items were met or passed over.
     met: usize,
+    /// What the prompt says that was met last, where it was taken back: it may stand again behind what was taken back with it.
+    asked: Option<u64>,
     /// Whether items of its own have begun.
     own_begun: bool,
+    /// The first item behind its own ones that has id and content of one of the parent's, and how many there are.
+    late: Option<(Spot, u64)>,
+    /// Ids of the parent's items, each with what that one says.
+    ids: FxHashSet<(String, u64)>,
     /// Calls that are copies.
     pub(super) calls: u64,
+}
+
+/// An item of the parent.
+#[derive(Debug)]
+struct Theirs {
+    id: Option<String>,
+    /// A number for what it says.
+    number: u64,
+    /// Whether it begins a turn.
+    turn: bool,
+    /// Whether a rollback took it back, so that a later fork does not hold it.
+    back: bool,
+}
+
+impl Theirs {
+    /// Whether an item of the fork is this one; ids that differ name two items, whatever they say.
+    fn is(&self, id: Option<&str>, number: u64) -> bool {
+        self.number == number && (self.id.is_none() || id.is_none() || self.id.as_deref() == id)
+    }
 }
 
 impl Copied {
@@ -40,26 +66,36 @@ impl Copied {
         let member = find(script, input, &parent);
         self.parent = Some((parent, spot.clone()));
         match member.map(|member| (items(&member, spot, script.draft.options), member)) {
-            Some((Ok(items), _)) => self.items = Some(items),
+            Some((Ok(items), _)) => {
+                self.ids = items.iter().filter_map(|item| Some((item.id.clone()?, item.number))).collect();
+                self.items = Some(items);
+            }
             Some((Err(error), member)) => script.draft.unread(&member, Relation::Neighbour, &error),
             None => {}
         }
     }
 
-    /// Whether an item is one of the parent's.
-    pub(super) fn is_copy(&mut self, piece: &Piece) -> bool {
-        let Some(items) = self.items.as_ref().filter(|_| !self.own_begun) else { return false };
-        let Some(number) = piece.number() else { return false };
-        match items[self.met..].iter().position(|&item| item == number) {
-            Some(at) => {
-                self.met += at + 1;
-                true
+    /// Whether an item is one of the parent's, in order: a fork may leave out turns before the first that it holds, but none between
+    /// two, save those that a rollback took back; within a turn it may leave out anything.
+    pub(super) fn is_copy(&mut self, id: Option<&str>, number: u64, spot: &Spot) -> bool {
+        let Some(items) = &self.items else { return false };
+        let left = items.get(self.met..).filter(|_| !self.own_begun).unwrap_or_default();
+        let bound = |item: &Theirs| self.met > 0 && item.turn && !item.back && self.asked != Some(item.number);
+        let within = left.iter().position(bound).map_or(left.len(), |prompt| prompt + 1);
+        let Some(at) = left[..within].iter().position(|item| item.is(id, number)) else {
+            self.own_begun = true;
+            if id.is_some_and(|id| self.ids.contains(&(id.to_owned(), number))) {
+                self.late.get_or_insert_with(|| (spot.clone(), 0)).1 += 1;
             }
-            None => {
-                self.own_begun = true;
-                false
-            }
-        }
+            return false;
+        };
+        self.asked = match &left[at] {
+            Theirs { back: false, .. } => None,
+            Theirs { turn: true, number, .. } => Some(*number),
+            Theirs { .. } => self.asked,
+        };
+        self.met += at + 1;
+        true
     }
 
     pub(super) fn report(&self, script: &mut Script) {
@@ -75,11 +111,17 @@ impl Copied {
             }
         };
         script.draft.warn(&spot.at, "payload", "copied-history", message);
+        if let Some((spot, count)) = &self.late {
+            let message = format!(
+                "items ({count}) stand behind the rollout's own with ids and texts of rollout {parent}; they are taken for its own"
+            );
+            script.draft.warn(&spot.at, "payload.id", "copied-late", message);
+        }
     }
 }
 
-/// The items of a rollout, by a number for their content.
-fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<u64>, HarnessError> {
+/// The items of a rollout.
+fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<Theirs>, HarnessError> {
     // What is wrong with that file is told where it is converted itself.
     let (mut items, mut values, mut report) = (Vec::new(), Vec::<Line>::new(), Report::default());
     let lenient = ReadOptions { lenient: true, ..options };
@@ -87,12 +129,33 @@ fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<u64>,
     let io = |source| HarnessError::io(&member.name, source);
     while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {
         for line in values.drain(..) {
-            if let Payload::Item(item) = line.payload {
-                items.extend(item::piece(*item, "", spot).number());
+            match line.payload {
+                Payload::Item(item) => {
+                    let id = item.id.clone().filter(|id| !id.is_empty());
+                    let piece = item::piece(*item, "", spot);
+                    let turn = matches!(piece, Piece::Given { turn: true, .. });
+                    items.extend(piece.number().map(|number| Theirs { id, number, turn, back: false }));
+                }
+                Payload::Event(event) if event.kind == "thread_rolled_back" => {
+                    roll_back(&mut items, event.turns().unwrap_or(0))
+                }
+                _ => {}
             }
         }
     }
     Ok(items)
+}
+
+/// Marks the newest turns as taken back.
+fn roll_back(items: &mut [Theirs], turns: usize) {
+    let mut left = turns;
+    for item in items.iter_mut().rev().filter(|item| !item.back) {
+        if left == 0 {
+            return;
+        }
+        left -= usize::from(item.turn);
+        item.back = true;
+    }
 }
 
 /// The file of a rollout, in the folder of the one that is read or in that of another day, `../../../YYYY/MM/DD`.

@@ -1,8 +1,9 @@
 //! The list that the next request holds, so that rollbacks and old compactions find their place in it.
+use super::known::Key;
 use crate::script::{Back, Item};
 
 /// One entry of the list.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) from: From,
     /// Where the list ends with it.
@@ -15,6 +16,8 @@ pub(super) struct Entry {
     pub(super) summary: bool,
     /// Bytes of its text.
     pub(super) bytes: usize,
+    /// What its items are known by.
+    pub(super) keys: Vec<Key>,
 }
 
 /// What brought an entry.
@@ -31,8 +34,8 @@ pub(super) enum From {
 
 impl Entry {
     /// What a node brought.
-    pub(super) fn of(node: usize, turn: bool, context: bool, bytes: usize) -> Self {
-        Self { from: From::Node(node), back: Back::To(Some(node)), turn, context, summary: false, bytes }
+    pub(super) fn of(node: usize, turn: bool, context: bool, bytes: usize, keys: Vec<Key>) -> Self {
+        Self { from: From::Node(node), back: Back::To(Some(node)), turn, context, summary: false, bytes, keys }
     }
 
     fn item(&self) -> Item {
@@ -80,6 +83,6 @@ impl History {
         }
         kept.reverse();
         let before = self.entries[..first].iter();
-        (before.chain(kept).map(|entry| (entry.item(), *entry)).collect(), cut)
+        (before.chain(kept).map(|entry| (entry.item(), entry.clone())).collect(), cut)
     }
 }

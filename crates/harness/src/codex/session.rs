@@ -2,14 +2,14 @@
 use std::sync::Arc;
 
 use pleach_tree::{Origin, ReadOptions, Role, Segment};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copied::Copied;
 use super::history::{Entry, History};
-use super::item::{self, Piece};
-use super::line::{Event, Instructions, Item, Line, Meta, Payload};
+use super::known::{Key, Known};
+use super::line::{Event, Instructions, Line, Meta, Payload};
+use super::run::Open;
 use crate::detect::Format;
-use crate::script::{self, Back, Call, Script, Spot, Step};
+use crate::script::{self, Back, Script, Spot, Step};
 use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -44,25 +44,18 @@ pub(super) struct Rollout {
     pub(super) compactions: usize,
     /// The node of the base instructions.
     pub(super) base: Option<usize>,
-    open: Option<Open>,
+    pub(super) open: Option<Open>,
     started: bool,
-    model: Option<Arc<str>>,
+    pub(super) model: Option<Arc<str>>,
     tokens: i64,
     /// The ordinal of the last line; they only grow.
     ordinal: Option<u64>,
-    /// Items of the history that have an id, each with a number for what it says. An id that a server gives twice is no item again.
-    items: FxHashSet<(String, u64)>,
-    /// Calls of tools, each with a number for what its output says.
-    calls: FxHashMap<String, Option<u64>>,
-    unanswered: Vec<String>,
-    copied: Copied,
-}
-
-/// A call that may say more.
-struct Open {
-    output: Vec<Segment>,
-    spot: Spot,
-    copied: bool,
+    pub(super) known: Known,
+    /// Calls of the history that have no output yet; an id stands here once for each call that it names.
+    pub(super) unanswered: Vec<String>,
+    /// Whether the last prompt has no id and says what was said above.
+    pub(super) asked_again: bool,
+    pub(super) copied: Copied,
 }
 
 impl Rollout {
@@ -80,7 +73,6 @@ impl Rollout {
             Payload::Event(event) => self.event(script, &event, spot),
             Payload::Compacted(compacted) => {
                 self.close(script);
-                self.items.clear();
                 self.compaction(script, *compacted, spot);
             }
             Payload::Other => match line.kind.as_str() {
@@ -122,7 +114,7 @@ impl Rollout {
         };
         if let Some(text) = text {
             let segment = spot.segment("base_instructions", script::text(Role::System, Origin::Harness, text));
-            self.put(script, vec![segment], false, spot);
+            self.put(script, vec![segment], false, Vec::new(), spot);
             self.base = self.at;
         }
     }
@@ -151,130 +143,29 @@ impl Rollout {
         }
     }
 
-    fn item(&mut self, script: &mut Script, item: Item, spot: &Spot) {
-        let key = format!("line-{}", spot.at.line);
-        let id = item.id.clone().filter(|id| !id.is_empty());
-        let piece = item::piece(item, &key, spot);
-        if let (Some(id), Some(said)) = (id, piece.number()) {
-            let message = format!("item {id} stands above already; what is written again is left out");
-            if !self.items.insert((id, said)) {
-                script.draft.warn(&spot.at, "payload.id", "repeated-line", message);
-                return;
-            }
-        }
-        let copied = self.copied.is_copy(&piece);
-        match piece {
-            Piece::Said(output) => {
-                if self.open.is_none() {
-                    self.answer(script);
-                }
-                let open = self.open.get_or_insert_with(|| Open { output: Vec::new(), spot: spot.clone(), copied });
-                open.output.extend(output);
-            }
-            Piece::Given { segments, turn } => {
-                self.close(script);
-                self.answer(script);
-                self.put(script, segments, turn, spot);
-            }
-            Piece::Output(segment) => {
-                self.close(script);
-                self.output(script, *segment, spot);
-            }
-            Piece::Silent => {}
-            Piece::Unknown(kind) => script.unknown(&format!("response_item {kind}"), &spot.at),
-        }
-    }
-
     /// Brings segments into the context.
-    fn put(&mut self, script: &mut Script, segments: Vec<Segment>, turn: bool, spot: &Spot) {
+    pub(super) fn put(&mut self, script: &mut Script, segments: Vec<Segment>, turn: bool, keys: Vec<Key>, spot: &Spot) {
+        self.known.add(&keys);
         let harness = segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
         let node = script.push(self.at, 0, spot, Step::Put(segments));
-        self.history.entries.push(Entry::of(node, turn, harness && !turn, bytes));
-        self.at = Some(node);
-    }
-
-    fn output(&mut self, script: &mut Script, segment: Segment, spot: &Spot) {
-        let call = segment.result_of.clone().unwrap_or_default();
-        let said = script::content_number(std::slice::from_ref(&segment));
-        match self.calls.get_mut(&call) {
-            Some(answered @ None) => {
-                *answered = Some(said);
-                self.unanswered.retain(|open| *open != call);
-                self.put(script, vec![segment], false, spot);
-                if let Some(entry) = self.history.entries.last_mut() {
-                    entry.context = false;
-                }
-            }
-            Some(Some(first)) if *first == said => {
-                let message = format!("call {call} has the same output twice; the first is kept");
-                script.draft.warn(&spot.at, "payload.call_id", "repeated-line", message);
-            }
-            Some(Some(_)) => {
-                let message = format!("call {call} has a second output; the first is kept");
-                script.draft.fault(&spot.at, "payload.call_id", "duplicate-result", message);
-            }
-            None => {
-                let message = format!("no call {call} stands above; the harness does not send such an output");
-                script.draft.fault(&spot.at, "payload.call_id", "orphan-output", message);
-            }
-        }
-    }
-
-    /// Answers calls that have no output, as the harness does in the next request.
-    fn answer(&mut self, script: &mut Script) {
-        let open = std::mem::take(&mut self.unanswered);
-        let Some(spot) = self.at.filter(|_| !open.is_empty()).map(|at| script.nodes[at].spot.clone()) else { return };
-        let message = format!("calls ({}) have no output in the file; the request shows the harness's own", open.join(", "));
-        script.draft.warn(&spot.at, "payload.call_id", "missing-result", message);
-        let mut answers = Vec::new();
-        for call in open {
-            answers.push(spot.segment(format!("{call}#missing"), item::aborted(&call)));
-            self.calls.insert(call, Some(0));
-        }
-        self.put(script, answers, false, &spot);
-        // They belong to their calls, and a rollback of the turn behind them leaves them there.
-        if let Some(entry) = self.history.entries.last_mut() {
-            entry.context = false;
-        }
-    }
-
-    /// Ends the call that may say more.
-    pub(super) fn close(&mut self, script: &mut Script) {
-        let Some(Open { output, spot, copied }) = self.open.take() else { return };
-        let known = output.iter().flat_map(|said| &said.calls).find(|call| self.calls.contains_key(*call));
-        if let Some(call) = known {
-            let message = format!("call {call} stands above already; the call that makes it again is left out");
-            script.draft.warn(&spot.at, "payload.call_id", "repeated-call", message);
-            return;
-        }
-        for call in output.iter().flat_map(|said| &said.calls) {
-            self.calls.insert(call.clone(), None);
-            self.unanswered.push(call.clone());
-        }
-        let bytes = output.iter().map(Segment::extent).sum();
-        let step = match copied {
-            true => Step::Put(output),
-            false => Step::Call(Call { output, model: self.model.clone(), ..Call::default() }),
-        };
-        self.copied.calls += u64::from(copied);
-        let node = script.push(self.at, 0, &spot, step);
-        self.history.entries.push(Entry::of(node, false, false, bytes));
+        self.history.entries.push(Entry::of(node, turn, harness && !turn, bytes, keys));
         self.at = Some(node);
     }
 
     fn roll_back(&mut self, script: &mut Script, turns: usize, spot: &Spot) {
-        self.unanswered.clear();
         if turns == 0 {
             return;
         }
-        self.items.clear();
         let back = self.history.back(turns);
         if !back.is_some_and(|(_, enough)| enough) {
             let message = format!("{turns} turns are taken back, which is more than there are; all of them are");
             script.draft.fault(&spot.at, "payload.num_turns", "rollback-too-far", message);
         }
         let Some((back, _)) = back else { return };
+        // A prompt answers what stands before it, so what has no output yet is of the turns that leave.
+        self.unanswered.clear();
+        self.known.hold(&self.history.entries);
         let into = matches!(back, Back::Into(..));
         self.at = back.node(script, 0, spot);
         for entry in self.history.entries.iter_mut().filter(|_| into) {
