@@ -168,6 +168,45 @@ fn what_a_fork_says_itself_is_not_taken_for_what_its_parent_says_later() {
 }
 
 #[test]
+fn a_fork_of_the_last_turns_is_found_behind_prompts_that_say_the_same() {
+    let ask = |text: &str, answer: &str| [said("user", text), said("assistant", answer)];
+    let parent = [ask("one", "r1"), ask("continue", "r2"), ask("continue", "r3")].concat();
+    let own = ask("mine", "own");
+    for kept in [&parent[4..], &parent[2..], &parent[..]] {
+        let shown = forked(&parent, &[kept, own.as_slice()].concat());
+        assert_eq!(generations(&shown), 1, "{shown}");
+    }
+    // What the harness says before every turn stands before turns that the fork leaves out.
+    let dev = || said("developer", "rules");
+    let with = |[ask, answer]: [String; 2]| [dev(), ask, answer];
+    let parent = [with(ask("one", "r1")), with(ask("two", "r2"))].concat();
+    let shown = forked(&parent, &[&parent[3..], own.as_slice()].concat());
+    assert_eq!(generations(&shown), 1, "{shown}");
+}
+
+#[test]
+fn a_call_that_is_made_once_more_under_an_id_of_several_is_a_call() {
+    let [test, edit] = [calls("call_0"), other_calls("call_0")];
+    let passed = output("call_0").replace("out of", "passed by");
+    let shown = strict(&[
+        turn(),
+        said("user", "go"),
+        test.clone(),
+        used(10),
+        output("call_0"),
+        edit,
+        used(20),
+        output("call_0"),
+        test,
+        used(30),
+        passed,
+        said("assistant", "done"),
+    ]);
+    assert_eq!(generations(&shown), 4, "{shown}");
+    assert!(shown.contains("passed by call_0") && !shown.contains("repeated-call"), "{shown}");
+}
+
+#[test]
 fn a_fork_may_leave_out_what_its_parent_took_back() {
     let start = [said("user", "one"), said("assistant", "ok"), used(10)];
     let end = [said("user", "two"), said("assistant", "ok2"), used(30)];

@@ -17,10 +17,8 @@ pub(super) struct Copied {
     parent: Option<(String, Spot)>,
     /// The items of the parent, where its file lies beside and can be read.
     items: Option<Vec<Theirs>>,
-    /// How many of the items were met or passed over.
-    met: usize,
-    /// What the prompt says that was met last, where it was taken back: it may stand again behind what was taken back with it.
-    asked: Option<u64>,
+    /// Where in them this rollout may stand: a first prompt can say what others say too.
+    places: Vec<Place>,
     /// Whether items of its own have begun.
     own_begun: bool,
     /// The first item behind its own ones that has id and content of one of the parent's, and how many there are.
@@ -29,6 +27,38 @@ pub(super) struct Copied {
     ids: FxHashSet<(String, u64)>,
     /// Calls that are copies.
     pub(super) calls: u64,
+}
+
+/// A place among the items of the parent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    /// How many of the items were met or passed over.
+    met: usize,
+    /// Whether a prompt was met.
+    prompted: bool,
+    /// What the prompt says that was met last, where it was taken back: it may stand again behind what was taken back with it.
+    asked: Option<u64>,
+}
+
+impl Place {
+    /// The place behind an item: a fork may leave out turns before the first that it holds, but none between two, save those that a
+    /// rollback took back; within a turn it may leave out anything.
+    fn behind(self, items: &[Theirs], id: Option<&str>, number: u64) -> Option<Self> {
+        for (at, item) in items.iter().enumerate().skip(self.met) {
+            if item.is(id, number) {
+                let asked = match item {
+                    Theirs { back: false, .. } => None,
+                    Theirs { turn: true, number, .. } => Some(*number),
+                    Theirs { .. } => self.asked,
+                };
+                return Some(Self { met: at + 1, prompted: self.prompted || item.turn, asked });
+            }
+            if self.prompted && item.turn && !item.back && self.asked != Some(item.number) {
+                return None;
+            }
+        }
+        None
+    }
 }
 
 /// An item of the parent.
@@ -68,33 +98,43 @@ impl Copied {
         match member.map(|member| (items(&member, spot, script.draft.options), member)) {
             Some((Ok(items), _)) => {
                 self.ids = items.iter().filter_map(|item| Some((item.id.clone()?, item.number))).collect();
-                self.items = Some(items);
+                (self.items, self.places) = (Some(items), vec![Place::default()]);
             }
             Some((Err(error), member)) => script.draft.unread(&member, Relation::Neighbour, &error),
             None => {}
         }
     }
 
-    /// Whether an item is one of the parent's, in order: a fork may leave out turns before the first that it holds, but none between
-    /// two, save those that a rollback took back; within a turn it may leave out anything.
+    /// Whether an item is one of the parent's, in order.
     pub(super) fn is_copy(&mut self, id: Option<&str>, number: u64, spot: &Spot) -> bool {
+        /// So many places are followed from either end where more of the parent's prompts say the same.
+        const PLACES: usize = 32;
         let Some(items) = &self.items else { return false };
-        let left = items.get(self.met..).filter(|_| !self.own_begun).unwrap_or_default();
-        let bound = |item: &Theirs| self.met > 0 && item.turn && !item.back && self.asked != Some(item.number);
-        let within = left.iter().position(bound).map_or(left.len(), |prompt| prompt + 1);
-        let Some(at) = left[..within].iter().position(|item| item.is(id, number)) else {
+        let mut next: Vec<Place> = Vec::new();
+        for place in self.places.iter().filter(|_| !self.own_begun) {
+            let mut from = *place;
+            while let Some(found) = from.behind(items, id, number) {
+                next.push(found);
+                // Before a prompt was met, any of those that say the same may be it; of anything else the first is as good as all.
+                if from.prompted || !found.prompted {
+                    break;
+                }
+                from.met = found.met;
+            }
+        }
+        next.sort_unstable_by_key(|place| place.met);
+        next.dedup();
+        if next.len() > 2 * PLACES {
+            next.drain(PLACES..next.len() - PLACES);
+        }
+        if next.is_empty() {
             self.own_begun = true;
             if id.is_some_and(|id| self.ids.contains(&(id.to_owned(), number))) {
                 self.late.get_or_insert_with(|| (spot.clone(), 0)).1 += 1;
             }
             return false;
-        };
-        self.asked = match &left[at] {
-            Theirs { back: false, .. } => None,
-            Theirs { turn: true, number, .. } => Some(*number),
-            Theirs { .. } => self.asked,
-        };
-        self.met += at + 1;
+        }
+        self.places = next;
         true
     }
 

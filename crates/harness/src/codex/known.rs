@@ -98,8 +98,8 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn standing(&self, keys: &[Key]) -> Standing {
-        let mut named = keys.iter().filter(|key| !matches!(key, Key::Text(_))).peekable();
-        if named.peek().is_none() {
+        let named = self.telling(keys);
+        if named.is_empty() {
             return match keys.iter().any(|key| self.ever.all.contains(key)) {
                 true => Standing::Doubt { stands: keys.iter().any(|key| self.live.all.contains(key)) },
                 false => Standing::New,
@@ -117,6 +117,17 @@ impl Known {
         }
     }
 
+    /// The keys that tell an item from others: its own id, else that of its call, unless several calls have that and one is answered.
+    fn telling<'k>(&self, keys: &'k [Key]) -> Vec<&'k Key> {
+        let own: Vec<&Key> = keys.iter().filter(|key| matches!(key, Key::Item(..))).collect();
+        let tells = |key: &&Key| match key {
+            Key::Text(_) => false,
+            Key::Call(call, _) => !(self.shared.contains(call) && self.live.answered.contains(call)),
+            Key::Item(..) | Key::Output(..) => true,
+        };
+        if own.is_empty() { keys.iter().filter(tells).collect() } else { own }
+    }
+
     /// The key that an item which was met is known by.
     pub(super) fn named<'k>(&self, keys: &'k [Key], standing: Standing) -> Option<&'k Key> {
         let among = match standing {
@@ -124,7 +135,7 @@ impl Known {
             Standing::Again => &self.ever,
             Standing::New | Standing::Copied | Standing::Doubt { .. } => return None,
         };
-        keys.iter().find(|key| !matches!(key, Key::Text(_)) && among.all.contains(key))
+        self.telling(keys).into_iter().find(|key| among.all.contains(key))
     }
 
     pub(super) fn add(&mut self, keys: &[Key]) {
