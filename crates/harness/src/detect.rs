@@ -185,6 +185,11 @@ pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
     shapes(start).find_map(|shape| Harness::ALL.iter().copied().find(|harness| (harness.format().mark)(&shape)))
 }
 
+/// The format of a file beside the one that is read, where its start tells it.
+pub(crate) fn told(member: &Member) -> Result<Option<Harness>, HarnessError> {
+    Ok(detect_bytes(&member.start(LOOK_AT)?))
+}
+
 /// Whether a file is of a format, by its content, for formats whose sessions are folders.
 pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
     Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))

@@ -149,11 +149,22 @@ fn a_run_goes_on_in_the_file_that_it_names_and_sub_agents_are_threads() {
     let input = Input::memory("first.json", first.to_string().into_bytes(), damaged);
     let conversion = convert_from(&input, None, ReadOptions::STRICT).unwrap();
     assert!(told_of(&conversion).contains("next.json:1: warning[harness]: unread-beside: it may be a part"));
+    let mut long = next.clone();
+    long["extra"] = json!({"a": "x".repeat(100_000)});
+    long.sort_all_objects();
+    let long = [("next.json".to_owned(), [b"\xef\xbb\xbf", long.to_string().as_bytes()].concat())];
+    let conversion =
+        convert_from(&Input::memory("first.json", first.to_string().into_bytes(), long), None, ReadOptions::STRICT);
+    let shown = told_of(&conversion.unwrap());
+    assert!(shown.contains("assistant/policy done"), "what stands before the steps hides none of them: {shown}");
     let other = [("next.json".to_owned(), br#"{"type":"user","uuid":"u","sessionId":"s"}"#.to_vec())];
     let conversion =
         convert_from(&Input::memory("first.json", first.to_string().into_bytes(), other), None, ReadOptions::STRICT);
     let shown = told_of(&conversion.unwrap());
-    assert!(shown.contains("next.json:1: warning[harness]: no-trajectory: next.json is no ATIF trajectory"), "{shown}");
+    assert!(
+        shown.contains("next.json:1: warning[harness]: no-trajectory: next.json looks like a Claude Code session"),
+        "{shown}"
+    );
     assert!(!shown.contains(r#""next.json"]"#), "a folder has the session: {shown}");
 }
 

@@ -10,7 +10,7 @@ use crate::detect;
 use crate::draft::Draft;
 use crate::input::Relation;
 use crate::script::{Script, Spot};
-use crate::{Conversion, HarnessError, Input};
+use crate::{Conversion, Harness, HarnessError, Input};
 
 /// A trajectory in the thread that it is of.
 pub(super) struct Part {
@@ -144,8 +144,8 @@ impl Files<'_> {
         }
         let Some(member) = self.input.beside(parent)?.into_iter().find(|member| member.listed == path) else { return Ok(None) };
         self.read.insert(path);
-        if !detect::is_of(&member, super::is_trajectory).unwrap_or(true) {
-            let message = format!("{name} is no ATIF trajectory; it is not read");
+        if let Ok(Some(other)) = detect::told(&member).map(|found| found.filter(|&found| found != Harness::Atif)) {
+            let message = format!("{name} looks like {} and not like an ATIF trajectory; it is not read", other.title());
             self.draft.warn(&Location::line(&member.name, 1), "", "no-trajectory", message);
             return Ok(Some(Vec::new()));
         }
