@@ -69,6 +69,22 @@ fn a_history_that_is_appended_again_under_the_same_ids_stands_once() {
 }
 
 #[test]
+fn a_history_that_is_written_again_under_other_uuids_has_each_call_once() {
+    let again = lines([
+        user("u2", "", "hi"),
+        says("a2", "u2", "m1"),
+        user("v2", "a2", "on"),
+        says("b2", "v2", "m2"),
+        user("w", "b2", "go"),
+        says("c", "w", "m3"),
+    ]);
+    let once = lines([user("u", "", "hi"), says("a", "u", "m1"), user("v", "a", "on"), says("b", "v", "m2")]);
+    let (tree, report) = read("s.jsonl", &(once + &again), &[]);
+    assert_eq!(seen(&tree), ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 w > m3"]);
+    assert_eq!(codes(&report), ["repeated-part", "repeated-part"]);
+}
+
+#[test]
 fn a_part_that_is_streamed_twice_stands_once() {
     let text = lines([
         user("u", "", "hi"),

@@ -62,6 +62,24 @@ fn a_fork_without_a_clone_goes_on_from_its_line_without_what_was_written_behind_
 }
 
 #[test]
+fn a_clone_behind_a_prompt_of_the_sub_agents_own_does_not_say_where_it_was_forked() {
+    let agent = lines([names("u"), user("x", "", "do it"), says("y", "x", "m4"), calls("e", "y", "m2", "c")]);
+    let (tree, _) = read("s.jsonl", &forking(), &[("s/subagents/agent-7.jsonl", &agent)]);
+    assert_eq!(seen(&tree)[3], "agent-7: u x > m4");
+}
+
+#[test]
+fn lines_without_a_uuid_are_not_those_of_another_sub_agent() {
+    let agent = |message: &str| {
+        lines([user("x", "", "sub"), says("y", "x", message)]).replace(r#""uuid":"x","#, "").replace(r#""uuid":"y","#, "")
+    };
+    let files = ["m2", "m3"].map(|message| (format!("s/subagents/agent-{message}.jsonl"), marked(&agent(message))));
+    let main = marked(&lines([user("u", "", "hi"), says("a", "u", "m1")]));
+    let lenient = convert_from(&Input::memory("s.jsonl", main, files), None, ReadOptions::LENIENT).unwrap();
+    assert_eq!(seen(&seen::built(lenient).0).len(), 3);
+}
+
+#[test]
 fn a_fork_behind_a_compaction_has_the_summary_and_what_was_preserved() {
     let preserved = r#","preservedMessages":{"anchorUuid":"s","uuids":["v"]}"#;
     let main = lines([

@@ -75,7 +75,11 @@ impl Replay<'_> {
         self.play(conversation, start, ForkReason::Summarizer, origin);
         match self.generations.get(&turn) {
             Some(&generation) if !external => By::policy(generation),
-            _ => By { name: own.as_deref().map(str::to_owned), ..By::new(ByKind::ExternalModel) },
+            _ => {
+                // A call that another session has is not this one's, and whose it is by origin.
+                let kind = if external { ByKind::ExternalModel } else { ByKind::Unknown };
+                By { name: own.as_deref().map(str::to_owned), ..By::new(kind) }
+            }
         }
     }
 

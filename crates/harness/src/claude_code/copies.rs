@@ -104,10 +104,10 @@ impl Copies {
             let lines = self.parent(&forked.session_id, options, report)?;
             Some(lines.contains(&**uuid) || forked.message_uuid.as_ref().is_some_and(|uuid| lines.contains(uuid)))
         });
-        if let Some(forked) = forked.filter(|_| of_parent != Some(true)) {
+        let copied = self.uuids.contains(&**uuid) || of_parent == Some(true);
+        if let Some(forked) = forked.filter(|_| !copied) {
             self.strange.get_or_insert_with(|| (at.clone(), forked.session_id.clone()));
         }
-        let copied = self.uuids.contains(&**uuid) || of_parent == Some(true);
         if copied {
             self.first.get_or_insert_with(|| at.clone());
         }

@@ -115,7 +115,8 @@ impl Entry {
             Some(uuid) => uuid.into(),
             None if spoken => {
                 flaws.push(Flaw::NoUuid);
-                format!("line-{number}").into()
+                // No two files make up the same.
+                if file == 0 { format!("line-{number}").into() } else { format!("file-{file}-line-{number}").into() }
             }
             None => return (None, flaws),
         };

@@ -16,7 +16,7 @@ impl Turns {
             let conversation = links.conversation[entry];
             let key = (conversation, Arc::clone(&assistant.message));
             let known = self.by_message.get(&key).copied();
-            let turn = match known.filter(|&turn| !self.is_prompted(session, links, entry, turn)) {
+            let turn = match known.filter(|&turn| !self.is_anew(session, links, entry, turn)) {
                 Some(turn) => turn,
                 None => {
                     anew.extend(known.map(|_| entry));
@@ -49,12 +49,19 @@ impl Turns {
         }
     }
 
-    /// Whether a prompt stands between a line and the lines of a call above it.
-    fn is_prompted(&self, session: &Session, links: &Links, line: usize, call: usize) -> bool {
+    /// Whether a line is a call of its own although one of the same message stands above: behind another prompt than that one, or behind
+    /// the same words with something else to say; else the history was written again.
+    fn is_anew(&self, session: &Session, links: &Links, line: usize, call: usize) -> bool {
         let start = links.place[self.turns[call].head];
-        let above = std::iter::successors(links.parent[line], |&at| links.parent[at]);
-        let between = above.take_while(|&at| self.of[at] != Some(call) && links.place[at] > start);
-        between.filter_map(|at| session.entries[at].user()).any(|user| user.kind == UserKind::Prompt)
+        let above = |line: usize| std::iter::successors(links.parent[line], |&at| links.parent[at]);
+        let asks = |&at: &usize| session.entries[at].user().filter(|user| user.kind == UserKind::Prompt);
+        let between = above(line).take_while(|&at| self.of[at] != Some(call) && links.place[at] > start);
+        let Some(prompt) = between.filter_map(|at| asks(&at)).next() else { return false };
+        let TurnKind::Call(lines) = &self.turns[call].kind else { return true };
+        let said = |line: usize| session.entries[line].assistant().map_or(&[][..], |call| call.said.as_slice());
+        let known = said(line).iter().all(|part| lines.iter().any(|&line| said(line).contains(part)));
+        let before = above(self.turns[call].head).find_map(|at| asks(&at));
+        !(known && before.is_some_and(|before| before.texts == prompt.texts))
     }
 
     pub(super) fn gather_compactions(&mut self, links: &Links) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pleach_tree::{ForkReason, GenerationId, Origin, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::entry::UserKind;
 use super::link::{Conversation, Links};
 use super::load::Session;
 use super::summary::Summariser;
@@ -145,12 +146,14 @@ impl<'s> Replay<'s> {
         state
     }
 
-    /// The call that a conversation was forked at, where it begins with a clone of it.
+    /// The call that a conversation was forked at, where it begins with a clone of it and no prompt of its own.
     fn forked_at(&self, conversation: usize) -> Option<usize> {
-        self.links.conversations[conversation].forks?;
-        let own = |&turn: &usize| self.turns.turns[turn].conversation == conversation;
-        let first = self.turns.clones.keys().copied().filter(own).min()?;
-        self.turns.clones.get(&first).copied()
+        let Conversation { forks: Some(_), entries, .. } = &self.links.conversations[conversation] else { return None };
+        let begins = entries.iter().copied().find(|&entry| {
+            let entry = &self.session.entries[entry];
+            entry.assistant().is_some() || entry.user().is_some_and(|user| user.kind == UserKind::Prompt)
+        });
+        self.turns.clones.get(&self.turns.of[begins?]?).copied()
     }
 
     /// Whether a conversation is played where its compaction stands.
