@@ -1,4 +1,6 @@
 //! What was met in a rollout and what of it the history holds, so that what is written again is told from what is new.
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet;
 
 use super::history::Entry;
@@ -8,11 +10,11 @@ use super::item::Piece;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// Its own id.
-    Item(String, u64),
+    Item(Arc<str>, u64),
     /// The id of the tool call that it makes.
-    Call(String, u64),
+    Call(Arc<str>, u64),
     /// The id of the tool call that it answers.
-    Output(String, u64),
+    Output(Arc<str>, u64),
     /// Only what it says, which others may say as well.
     Text(u64),
 }
@@ -20,14 +22,14 @@ pub(super) enum Key {
 impl Key {
     /// What a piece is known by; an output by its call alone, as ids of calls are what the harness pairs by.
     pub(super) fn of(piece: &Piece, id: Option<&str>, number: u64) -> Vec<Self> {
-        let own = id.map(|id| Self::Item(id.to_owned(), number));
+        let own = id.map(|id| Self::Item(id.into(), number));
         match piece {
             Piece::Said(segments) if segments.iter().any(|said| !said.calls.is_empty()) => {
-                let calls = segments.iter().flat_map(|said| &said.calls).map(|call| Self::Call(call.clone(), number));
+                let calls = segments.iter().flat_map(|said| &said.calls).map(|call| Self::Call(call.as_str().into(), number));
                 own.into_iter().chain(calls).collect()
             }
             Piece::Said(_) | Piece::Given { .. } => own.into_iter().chain([Self::Text(number)]).collect(),
-            Piece::Output(segment) => vec![Self::Output(segment.result_of.clone().unwrap_or_default(), number)],
+            Piece::Output(segment) => vec![Self::Output(segment.result_of.as_deref().unwrap_or_default().into(), number)],
             Piece::Silent | Piece::Unknown(_) => Vec::new(),
         }
     }
@@ -70,8 +72,8 @@ impl Standing {
 #[derive(Debug, Default)]
 struct Keys {
     all: FxHashSet<Key>,
-    called: FxHashSet<String>,
-    answered: FxHashSet<String>,
+    called: FxHashSet<Arc<str>>,
+    answered: FxHashSet<Arc<str>>,
 }
 
 impl Keys {
@@ -93,7 +95,7 @@ pub(super) struct Known {
     /// What the history holds, with the run that is open.
     live: Keys,
     /// Ids that name calls which differ.
-    shared: FxHashSet<String>,
+    shared: FxHashSet<Arc<str>>,
 }
 
 impl Known {
@@ -154,7 +156,7 @@ impl Known {
     }
 
     /// The id of a call that named another one above, where that is not said yet.
-    pub(super) fn shares(&mut self, keys: &[Key]) -> Option<String> {
+    pub(super) fn shares(&mut self, keys: &[Key]) -> Option<Arc<str>> {
         let call = keys.iter().find_map(|key| match key {
             Key::Call(call, _) if self.ever.called.contains(call) && !self.ever.all.contains(key) => Some(call),
             _ => None,

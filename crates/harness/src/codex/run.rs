@@ -53,7 +53,9 @@ impl Rollout {
             }
             Piece::Output(segment) => {
                 self.close(script);
-                self.output(script, *segment, number, spot);
+                if let Some(key) = keys.into_iter().next() {
+                    self.output(script, *segment, key, spot);
+                }
             }
             Piece::Silent | Piece::Unknown(_) => {}
         }
@@ -140,9 +142,8 @@ impl Rollout {
         self.at = Some(node);
     }
 
-    fn output(&mut self, script: &mut Script, segment: Segment, number: u64, spot: &Spot) {
+    fn output(&mut self, script: &mut Script, segment: Segment, key: Key, spot: &Spot) {
         let call = segment.result_of.clone().unwrap_or_default();
-        let key = Key::Output(call.clone(), number);
         if let Some(open) = self.unanswered.iter().rposition(|open| *open == call) {
             self.unanswered.remove(open);
             self.put(script, vec![segment], false, vec![key], spot);
@@ -206,5 +207,5 @@ impl Rollout {
 pub(super) fn missing(call: &str, spot: &Spot) -> (Segment, Key) {
     let answer = spot.segment(format!("{call}#missing"), item::aborted(call));
     let number = script::content_number(std::slice::from_ref(&answer));
-    (answer, Key::Output(call.to_owned(), number))
+    (answer, Key::Output(call.into(), number))
 }
