@@ -206,8 +206,8 @@ fn sub_agents_of_one_name_are_threads_of_their_own() {
     let agent = |id: &str, message: &str| {
         lines([user(&format!("{id}1"), "", "sub"), says(&format!("{id}2"), &format!("{id}1"), message)])
     };
-    let files = [("main", "x"), ("workflows/w1/agent-7", "y"), ("workflows/w2/agent-7", "z")];
-    let texts = files.map(|(name, id)| (format!("s/subagents/{name}.jsonl"), agent(id, &format!("m{id}"))));
+    let files = [("main.jsonl", "x"), ("workflows/w1/agent-7.jsonl", "y"), ("workflows/w2/agent-7.jsonl.gz", "z")];
+    let texts = files.map(|(name, id)| (format!("s/subagents/{name}"), agent(id, &format!("m{id}"))));
     let beside = texts.each_ref().map(|(name, text)| (name.as_str(), text.as_str()));
     let (tree, _) = read("s.jsonl", &lines([user("u", "", "hi"), says("a", "u", "m1")]), &beside);
     assert_eq!(seen(&tree), ["main: u > m1", "main-2: x1 > mx", "agent-7: y1 > my", "agent-7-2: z1 > mz"]);

@@ -64,8 +64,9 @@ impl Copies {
                 && let Err(error) = copies.take(input, &member, start, &own, options)
             {
                 member.warn_unread(Relation::Neighbour, &error, report);
+                copies.parents.insert(member.stem().to_owned(), None);
             }
-            copies.beside.insert(stem(&member).to_owned(), member);
+            copies.beside.insert(member.stem().to_owned(), member);
         }
         Ok(copies)
     }
@@ -85,7 +86,7 @@ impl Copies {
         }
         self.uuids.extend(uuids(member, options)?);
         // What is wrong with those files is told where that session is converted.
-        for agent in subagents(input, stem(member), |_| {}) {
+        for agent in subagents(input, member.stem(), |_| {}) {
             self.uuids.extend(uuids(&agent, options).unwrap_or_default());
         }
         Ok(())
@@ -141,11 +142,6 @@ fn uuids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, Har
         uuids.extend(values.drain(..).filter_map(|line| line.uuid));
     }
     Ok(uuids)
-}
-
-/// The id of a session, which is the name of its file.
-fn stem(member: &Member) -> &str {
-    member.file_name().split('.').next().unwrap_or_default()
 }
 
 /// What files that begin alike are ordered by.

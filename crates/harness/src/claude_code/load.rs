@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::copies::Copies;
 use super::entry::{Entry, Flaw};
 use super::line::Line;
+use crate::input::stem;
 
 /// Subtypes of system lines that are known.
 const SYSTEM: [&str; 16] = [
@@ -66,8 +67,7 @@ pub(super) struct Session {
     /// The lines of all files, file after file, in file order.
     pub(super) entries: Vec<Entry>,
     pub(super) version: Option<String>,
-    pub(super) lenient: bool,
-    options: ReadOptions,
+    pub(super) options: ReadOptions,
     /// The lines of sub-agents, of which one may begin with those of another.
     agents: FxHashSet<Arc<str>>,
     pub(super) report: Report,
@@ -102,7 +102,6 @@ impl Session {
             files: Vec::new(),
             entries: Vec::new(),
             version: None,
-            lenient: options.lenient,
             options,
             agents: FxHashSet::default(),
             report: Report::default(),
@@ -114,17 +113,10 @@ impl Session {
     ///
     /// # Errors
     /// Only those of `reader`.
-    pub(super) fn read(
-        &mut self,
-        reader: impl BufRead,
-        name: Arc<str>,
-        listed: String,
-        options: ReadOptions,
-    ) -> std::io::Result<()> {
-        let stem = listed.rsplit('/').next().unwrap_or_default();
-        let stem = stem.strip_suffix(".jsonl").unwrap_or(stem).to_owned();
+    pub(super) fn read(&mut self, reader: impl BufRead, name: Arc<str>, listed: String) -> std::io::Result<()> {
+        let stem = stem(&listed).to_owned();
         self.files.push(SessionFile { name: Arc::clone(&name), listed, stem, fork: None, by_uuid: FxHashMap::default() });
-        let mut lines = JsonLines::new(reader, Arc::clone(&name), options);
+        let mut lines = JsonLines::new(reader, Arc::clone(&name), self.options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
         while let Some(at) = lines.next_line(&mut values, &mut self.report)? {
@@ -165,7 +157,7 @@ impl Session {
             (Some(_), Some(_)) => ("second-fork", "the file goes on from another line already, which is taken"),
             (None, _) => ("no-fork-parent", "the line that the contexts go on from is not named; they are taken to start here"),
         };
-        self.report.fault(self.lenient, at, Fault::Harness { code, message: message.into() });
+        self.report.fault(self.options.lenient, at, Fault::Harness { code, message: message.into() });
     }
 
     fn take(&mut self, mut line: Line, at: &Location) {
@@ -186,7 +178,7 @@ impl Session {
                     ("odd-content", "message.content", "the content is neither text nor blocks; it is taken as empty")
                 }
             };
-            self.report.fault(self.lenient, at.key(key), Fault::Harness { code, message: message.into() });
+            self.report.fault(self.options.lenient, at.key(key), Fault::Harness { code, message: message.into() });
         }
         let Some(mut entry) = entry else { return };
         if file == 0 {
@@ -214,7 +206,7 @@ impl Session {
             Some(&first) => {
                 let message =
                     format!("line {} has the same uuid and other content; the first is kept", self.entries[first].line);
-                self.report.fault(self.lenient, at.key("uuid"), Fault::Harness { code: "duplicate-uuid", message });
+                self.report.fault(self.options.lenient, at.key("uuid"), Fault::Harness { code: "duplicate-uuid", message });
             }
         }
     }
@@ -246,7 +238,7 @@ impl Session {
     /// Notes a fault that lenient reading repairs as `message` says.
     pub(super) fn fault(&mut self, entry: usize, key: &str, code: &'static str, message: String) {
         let at = self.location(entry).key(key);
-        self.report.fault(self.lenient, at, Fault::Harness { code, message });
+        self.report.fault(self.options.lenient, at, Fault::Harness { code, message });
     }
 
     /// Notes what a reader should know although nothing had to be guessed.

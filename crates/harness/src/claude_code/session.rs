@@ -41,10 +41,10 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut session = Session::new(options);
     session.copies = Copies::find(input, options, &mut session.report)?;
     let (main, stem) = (input.main(), input.stem());
-    read(&mut session, &main, options)?;
+    read(&mut session, &main)?;
     let report = &mut session.report;
     for member in &subagents(input, &stem, |error| main.warn_unread(Relation::Part, error, report)) {
-        if let Err(error) = read(&mut session, member, options) {
+        if let Err(error) = read(&mut session, member) {
             member.warn_unread(Relation::Part, &error, &mut session.report);
         }
     }
@@ -68,8 +68,8 @@ pub(super) fn subagents(input: &Input, session: &str, mut unlisted: impl FnMut(&
     found
 }
 
-fn read(session: &mut Session, member: &Member, options: ReadOptions) -> Result<(), HarnessError> {
-    let read = session.read(member.open()?, member.name.clone(), member.listed.clone(), options);
+fn read(session: &mut Session, member: &Member) -> Result<(), HarnessError> {
+    let read = session.read(member.open()?, member.name.clone(), member.listed.clone());
     read.map_err(|source| HarnessError::io(&member.name, source))
 }
 
@@ -89,7 +89,7 @@ pub fn convert_readers<R: BufRead>(
     let mut session = Session::new(options);
     for input in std::iter::once(main).chain(subagents) {
         let name: Arc<str> = input.name.as_str().into();
-        let read = session.read(input.reader, name, input.listed, options);
+        let read = session.read(input.reader, name, input.listed);
         read.map_err(|source| HarnessError::Io { file: input.name, source })?;
     }
     finish(session)

@@ -17,10 +17,8 @@ pub(super) struct Copied {
     parent: Option<(String, Spot)>,
     /// The items of the parent, where its file lies beside and can be read.
     items: Option<Vec<Theirs>>,
-    /// Where in them this rollout may stand: a first prompt can say what others say too.
+    /// Where in them this rollout may stand: a first prompt can say what others say too. Nowhere, once items of its own have begun.
     places: Vec<Place>,
-    /// Whether items of its own have begun.
-    own_begun: bool,
     /// The first item behind its own ones that has id and content of one of the parent's, and how many there are.
     late: Option<(Spot, u64)>,
     /// Ids of the parent's items, each with what that one says.
@@ -111,7 +109,7 @@ impl Copied {
         const PLACES: usize = 32;
         let Some(items) = &self.items else { return false };
         let mut next: Vec<Place> = Vec::new();
-        for place in self.places.iter().filter(|_| !self.own_begun) {
+        for place in &self.places {
             let mut from = *place;
             while let Some(found) = from.behind(items, id, number) {
                 next.push(found);
@@ -127,14 +125,13 @@ impl Copied {
         if next.len() > 2 * PLACES {
             next.drain(PLACES..next.len() - PLACES);
         }
-        if next.is_empty() {
-            self.own_begun = true;
+        self.places = next;
+        if self.places.is_empty() {
             if id.is_some_and(|id| self.ids.contains(&(id.to_owned(), number))) {
                 self.late.get_or_insert_with(|| (spot.clone(), 0)).1 += 1;
             }
             return false;
         }
-        self.places = next;
         true
     }
 
@@ -201,11 +198,7 @@ fn roll_back(items: &mut [Theirs], turns: usize) {
 /// The file of a rollout, in the folder of the one that is read or in that of another day, `../../../YYYY/MM/DD`.
 fn find(script: &mut Script, input: &Input, id: &str) -> Option<Member> {
     let (main, end) = (input.main(), format!("-{id}"));
-    let is_it = |member: &Member| {
-        let name = member.file_name();
-        let stem = name.split_once(".jsonl").map_or(name, |(stem, _)| stem);
-        stem.ends_with(&end) && member.name != main.name
-    };
+    let is_it = |member: &Member| member.stem().ends_with(&end) && member.name != main.name;
     let beside = listed(script, &main, input.beside(""));
     if let Some(found) = beside.into_iter().find(|member| is_it(member) && member.listed != main.listed) {
         return Some(found);

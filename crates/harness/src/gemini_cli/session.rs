@@ -42,8 +42,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         if let Err(error) = agent.read(&mut script, member) {
             script.draft.unread(member, Relation::Part, &error);
         }
-        let name = member.file_name().split('.').next().unwrap_or_default().to_owned();
-        let conversation = script.conversation(name);
+        let conversation = script.conversation(member.stem());
         agent.write(&mut script, conversation);
     }
     script.play()

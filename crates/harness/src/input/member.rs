@@ -116,8 +116,20 @@ impl Member {
         report.warn(Location::line(&self.name, 1), Fault::Harness { code: "unread-beside", message });
     }
 
+    /// Its file name without what says how it is packed: `b/a.jsonl.zst` is `a`.
+    pub(crate) fn stem(&self) -> &str {
+        stem(&self.listed)
+    }
+
     /// Its file name, without folders.
     pub(crate) fn file_name(&self) -> &str {
         self.listed.rsplit('/').next().unwrap_or_default()
     }
+}
+
+/// The name of a file without its folders and without what says how it is packed.
+pub(crate) fn stem(listed: &str) -> &str {
+    let name = listed.rsplit('/').next().unwrap_or_default();
+    let name = [".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    [".jsonl", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) use decompress::Damage;
 use member::At;
-pub(crate) use member::{Member, ReadSeek, Relation};
+pub(crate) use member::{Member, ReadSeek, Relation, stem};
 
 use crate::HarnessError;
 
@@ -83,15 +83,9 @@ impl Input {
         matches!(self.place, Place::Folder(_))
     }
 
-    /// The main file's name without what says how it is packed: `a.jsonl.zst` is `a`.
+    /// The main file's name without what says how it is packed.
     pub(crate) fn stem(&self) -> String {
-        let listed = match &self.place {
-            Place::File(path) | Place::Folder(path) => file_name(path),
-            Place::Memory(files) => files.first().map(|(name, _)| name.clone()).unwrap_or_default(),
-        };
-        let name = listed.rsplit('/').next().unwrap_or_default();
-        let name = [".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-        [".jsonl", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+        self.main().stem().to_owned()
     }
 
     /// The main file.
