@@ -1,9 +1,11 @@
 //! ATIF trajectories: what they become, and that records which are written as one come back as they were.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod damaged;
 mod told;
 
 use std::path::{Path, PathBuf};
 
+use damaged::damaged;
 use pleach_harness::{Harness, HarnessError, Input, ReadOptions, atif, convert, convert_from};
 use pleach_tree::{BranchTree, Record};
 use serde_json::{Value, json};
@@ -145,7 +147,7 @@ fn a_run_goes_on_in_the_file_that_it_names_and_sub_agents_are_threads() {
     let alone = Input::memory("first.json", first.to_string().into_bytes(), []);
     let conversion = convert_from(&alone, None, ReadOptions::STRICT).unwrap();
     assert!(told_of(&conversion).contains("missing-file: the run goes on in next.json"));
-    let damaged = [("next.json".to_owned(), b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream".to_vec())];
+    let damaged = [("next.json".to_owned(), damaged(b"")[0].clone())];
     let input = Input::memory("first.json", first.to_string().into_bytes(), damaged);
     let conversion = convert_from(&input, None, ReadOptions::STRICT).unwrap();
     assert!(told_of(&conversion).contains("next.json:1: warning[harness]: unread-beside: it may be a part"));

@@ -1,10 +1,12 @@
 //! History that stands in several files, or twice in one, is trained once: resumed sessions, copies of a file, lines of a sub-agent's
 //! file that are those of the session, parts and messages that are written again, two processes on one file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod damaged;
 mod seen;
 #[path = "lines/mod.rs"]
 mod session;
 
+use damaged::damaged;
 use pleach_harness::{Input, ReadOptions, convert_from};
 use seen::{U, built, codes, marked, read, seen};
 use session::{boundary, calls, lines, result, says, summary, user};
@@ -144,19 +146,11 @@ fn a_second_compaction_that_goes_on_from_before_the_first_is_a_branch() {
     assert_eq!(seen(&tree), ["main: u > m1", "main~1: s > m2", "main: t > m3"]);
 }
 
-/// Text that is compressed, up to what stands behind its last line.
-fn cut(text: &str) -> Vec<u8> {
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut gz, &marked(text)).unwrap();
-    let gz = gz.finish().unwrap();
-    gz[..gz.len() - 9].to_vec()
-}
-
 #[test]
 fn a_file_beside_that_is_damaged_is_a_warning_that_names_it() {
     let text = lines([user(U, "", "hi"), says("a", U, "m1")]);
     for name in ["a.jsonl.gz", "s/subagents/agent-7.jsonl.gz"] {
-        for beside in [cut(&text), b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream".to_vec()] {
+        for beside in damaged(&marked(&text)) {
             let input = Input::memory("s.jsonl", marked(&text), [(name.to_owned(), beside)]);
             let (tree, report) = built(convert_from(&input, None, ReadOptions::STRICT).unwrap());
             assert_eq!(seen(&tree), ["main: U > m1"], "{name}");

@@ -1,13 +1,15 @@
 //! A rollout of Codex CLI is read compressed as it is plain, and the one that it was forked from is found where it lies.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod damaged;
 mod rollout;
 mod shown;
 
 use std::io::Write;
 
+use damaged::damaged;
 use pleach_harness::{Harness, Input, ReadOptions, convert_from, detect};
 use rollout::{meta, rollout, said, turn};
-use shown::{damaged, told};
+use shown::told;
 
 #[test]
 fn the_rollout_that_one_was_forked_from_is_found_in_the_folder_of_another_day() {

@@ -1,9 +1,11 @@
 //! What a session of Gemini CLI becomes: messages as they were last written, rewinds, and lists that are set whole.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod damaged;
 mod shown;
 
+use damaged::damaged;
 use pleach_harness::ReadOptions;
-use shown::{damaged, faults, told};
+use shown::{faults, told};
 
 const START: &str = r#"{"sessionId":"abc","projectHash":"h","startTime":"2026-02-01T10:00:00Z"}"#;
 

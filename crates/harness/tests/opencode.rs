@@ -1,8 +1,10 @@
 //! What a session of OpenCode becomes: summaries that count only when they are complete, tails before or behind them, results that are
 //! pruned from a time on.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod damaged;
 mod shown;
 
+use damaged::damaged;
 use pleach_harness::{Input, ReadOptions};
 use shown::{faults, told, told_of};
 
@@ -209,7 +211,7 @@ fn a_storage_folder_is_a_session_with_its_sub_agents() {
     assert!(one.contains("[msg_1]") && one.contains("of thread ses_2"), "{one}");
     let sub = told_of(&Input::open(folder.path().join("session/p/ses_2.json")).unwrap(), ReadOptions::STRICT);
     assert!(sub.contains("[msg_3]") && !sub.contains("msg_1"), "{sub}");
-    std::fs::write(folder.path().join("session/p/ses_0.json.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream").unwrap();
+    std::fs::write(folder.path().join("session/p/ses_0.json.gz"), &damaged(b"")[0]).unwrap();
     let beside = told_of(&Input::open(folder.path().join("session/p/ses_1.json")).unwrap(), ReadOptions::STRICT);
     assert!(
         beside.contains("of thread ses_2") && beside.contains("ses_0.json.gz:1: warning[harness]: unread-beside"),

@@ -1,10 +1,12 @@
 //! What a session of Pi becomes: branches by parents, compactions with the summary first, broken calls that no later request shows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod damaged;
 mod shown;
 
+use damaged::damaged;
 use pleach_harness::{Input, ReadOptions, convert_from};
 use pleach_tree::{BranchTree, Operation, Origin};
-use shown::{damaged, told};
+use shown::told;
 
 /// A session of version 3 with these entries.
 fn session(entries: &[&str]) -> Vec<u8> {

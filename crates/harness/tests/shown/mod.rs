@@ -101,15 +101,6 @@ pub(crate) fn of_key<'t>(tree: &'t BranchTree, wanted: &str) -> Vec<&'t Segment>
     segments.filter(|segment| segment.source.as_ref().unwrap().key == wanted).collect()
 }
 
-/// A text as compressed files that are damaged: one of which nothing can be read, and one that is cut off behind its last line.
-#[allow(dead_code, reason = "each test file uses what it needs of this module")]
-pub(crate) fn damaged(text: &[u8]) -> [Vec<u8>; 2] {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut gzip, text).unwrap();
-    let cut = gzip.finish().unwrap();
-    [b"\x1f\x8b\x08\0\0\0\0\0\0\x03 no stream".to_vec(), cut[..cut.len() - 9].to_vec()]
-}
-
 /// Everything that a session in memory became: what each key says, contexts, calls, and what was found.
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn told(name: &str, text: &[u8], beside: &[(&str, &[u8])], options: ReadOptions) -> String {
