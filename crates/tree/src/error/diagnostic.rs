@@ -56,6 +56,9 @@ pub struct Diagnostic {
     pub fault: Fault,
 }
 
+/// The end of advice that is for errors only.
+const LENIENT: &str = "; --lenient goes on where the file is at fault";
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
@@ -67,7 +70,9 @@ impl fmt::Display for Diagnostic {
         write!(f, "{}: {severity}[{code}]: {fault}; ", self.location)?;
         match self.severity {
             Severity::Repaired => f.write_str(self.fault.repair().unwrap_or("went on")),
-            Severity::Warning | Severity::Error => f.write_str(self.fault.advice()),
+            Severity::Error => f.write_str(self.fault.advice()),
+            // Lenient reading changes nothing where nothing is at fault.
+            Severity::Warning => f.write_str(self.fault.advice().trim_end_matches(LENIENT)),
         }
     }
 }
