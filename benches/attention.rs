@@ -1,5 +1,6 @@
-//! Tree attention on the named problems, forward and with backward, and the plan of each at 131,072 tokens: 8 heads of 64 in float32
-//! on flex. `pleach bench` sets the same problems beside other ways and a floor.
+//! Tree attention on the named problems, forward and with backward, and the plan of each at 131,072
+//! tokens: 8 heads of 64 in float32 on flex. `pleach bench` sets the same problems beside other
+//! ways and a floor.
 //!
 //! ```sh
 //! cargo bench -p pleach --bench attention
@@ -23,7 +24,13 @@ fn mask(problem: NamedProblem, tokens: usize, device: &Device) -> TreeMask {
 }
 
 fn attend([q, k, v]: &[Tensor<4>; 3], mask: &TreeMask) -> Tensor<4> {
-    match tree_attention(q.clone(), k.clone(), v.clone(), mask, &AttentionConfig::for_head_dim(HEAD_DIM)) {
+    match tree_attention(
+        q.clone(),
+        k.clone(),
+        v.clone(),
+        mask,
+        &AttentionConfig::for_head_dim(HEAD_DIM),
+    ) {
         Ok(o_bhtd) => o_bhtd,
         Err(error) => panic!("the inputs fit the mask: {error}"),
     }
@@ -54,7 +61,9 @@ fn forward_backward(criterion: &mut Criterion) {
         let inputs = inputs(tokens, &device.clone().autodiff()).map(Tensor::require_grad);
         let mask = mask(problem, tokens, &device);
         let id = name(&mut group, problem, &mask);
-        group.bench_function(id, |bencher| bencher.iter(|| attend(black_box(&inputs), &mask).backward()));
+        group.bench_function(id, |bencher| {
+            bencher.iter(|| attend(black_box(&inputs), &mask).backward())
+        });
     }
     group.finish();
 }

@@ -1,6 +1,7 @@
-//! The head of a causal model, forward and backward, for 8,192 loss terms over a vocabulary of 49,152 at the width of SmolLM2-135M: in
-//! chunks, as [`Nll`](pleach::train::Nll) does it, against all logits at once in one graph. Peak memory and the ratio of times are printed
-//! and asserted first: a tenth of the memory at no more than 1.3 times the time.
+//! The head of a causal model, forward and backward, for 8,192 loss terms over a vocabulary of
+//! 49,152 at the width of SmolLM2-135M: in chunks, as [`Nll`](pleach::train::Nll) does it, against
+//! all logits at once in one graph. Peak memory and the ratio of times are printed and asserted
+//! first: a tenth of the memory at no more than 1.3 times the time.
 //!
 //! ```sh
 //! cargo bench -p pleach --bench head
@@ -17,7 +18,8 @@ use burn::{
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use peak_alloc::PeakAlloc;
 use pleach::train::{
-    Batch, BatchTerms, CausalModel, Device, DeviceName, DivergenceConfig, NllConfig, Pairs, Reduction, TrainError,
+    Batch, BatchTerms, CausalModel, Device, DeviceName, DivergenceConfig, NllConfig, Pairs,
+    Reduction, TrainError,
 };
 
 const TERMS: usize = 8_192;
@@ -35,7 +37,9 @@ struct Head {
 
 impl CausalModel for Head {
     fn hidden(&self, _batch: &Batch) -> Result<Tensor<3>, TrainError> {
-        Err(TrainError::Unsupported { what: "this model is a head alone: give hidden states".to_owned() })
+        Err(TrainError::Unsupported {
+            what: "this model is a head alone: give hidden states".to_owned(),
+        })
     }
 
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
@@ -54,7 +58,8 @@ impl Problem {
         device.seed(1);
         let scale = Distribution::Normal(0.0, 1.0 / (WIDTH as f64).sqrt());
         let weight_cv = Param::from_tensor(Tensor::random([WIDTH, VOCABULARY], scale, device));
-        let hidden_btc = Tensor::random([1, TERMS, WIDTH], Distribution::Normal(0.0, 1.0), device).require_grad();
+        let hidden_btc = Tensor::random([1, TERMS, WIDTH], Distribution::Normal(0.0, 1.0), device)
+            .require_grad();
         let terms = BatchTerms {
             sources: (0..TERMS as i64).collect(),
             targets: (0..TERMS).map(|at| (at * 7919 % VOCABULARY) as u32).collect(),
@@ -70,7 +75,8 @@ impl Problem {
         let logp_nv = log_softmax(self.head.logits(hidden_nc), 1);
         let targets: Vec<i64> = self.terms.targets.iter().copied().map(i64::from).collect();
         let device = logp_nv.device().without_autodiff();
-        let targets_n1 = Tensor::<1, Int>::from_data(targets.as_slice(), &device).unsqueeze_dim::<2>(1);
+        let targets_n1 =
+            Tensor::<1, Int>::from_data(targets.as_slice(), &device).unsqueeze_dim::<2>(1);
         let loss = logp_nv.gather(1, targets_n1).sum().neg().mul_scalar(1.0 / TERMS as f64);
         self.finish(loss)
     }
@@ -133,9 +139,13 @@ fn bench(criterion: &mut Criterion) {
         Err(error) => panic!("the CPU is always there: {error}"),
     };
     let problem = Problem::new(&device);
-    let ((plain, of_plain), (chunked, of_chunked)) = (peak(|| problem.plain()), peak(|| problem.chunked()));
+    let ((plain, of_plain), (chunked, of_chunked)) =
+        (peak(|| problem.plain()), peak(|| problem.chunked()));
     let (_, of_divergence) = peak(|| problem.divergence());
-    assert!((plain - chunked).abs() <= 1e-5 * plain.abs(), "the two are not the same loss: {plain} {chunked}");
+    assert!(
+        (plain - chunked).abs() <= 1e-5 * plain.abs(),
+        "the two are not the same loss: {plain} {chunked}"
+    );
     let mib = |bytes: usize| bytes >> 20;
     println!("peak memory: plain {} MiB, chunked {} MiB", mib(of_plain), mib(of_chunked));
     println!("a divergence of both sides in chunks: {} MiB", mib(of_divergence));
@@ -143,7 +153,9 @@ fn bench(criterion: &mut Criterion) {
     assert!(of_plain >= 10 * of_chunked, "the chunked head must take a tenth of the memory");
     let (of_plain, of_chunked) = (fastest(|| problem.plain()), fastest(|| problem.chunked()));
     let ratio = of_chunked.as_secs_f64() / of_plain.as_secs_f64();
-    println!("time: plain {of_plain:.2?}, chunked {of_chunked:.2?}, chunked over plain: {ratio:.2}");
+    println!(
+        "time: plain {of_plain:.2?}, chunked {of_chunked:.2?}, chunked over plain: {ratio:.2}"
+    );
     assert!(ratio <= 1.3, "the chunked head must take no more than 1.3 times the time");
     let mut group = criterion.benchmark_group("head_8192_terms_49152_tokens");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);

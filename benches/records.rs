@@ -1,5 +1,6 @@
-//! Records to a packed layout: 1,000,000 tokens over 200 contexts, and the same at twice the tokens and at four times the
-//! contexts, which shows that time follows the tokens inserted and not the sum of the views.
+//! Records to a packed layout: 1,000,000 tokens over 200 contexts, and the same at twice the tokens
+//! and at four times the contexts, which shows that time follows the tokens inserted and not the
+//! sum of the views.
 //!
 //! ```sh
 //! cargo bench -p pleach --bench records
@@ -9,8 +10,9 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach::layout::Layouts;
 use pleach::tree::{
-    Append, BranchTree, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId, Header, Origin, Place,
-    ReadOptions, Record, Replacement, ReplacementKind, Role, Segment, SegmentId, write_records,
+    Append, BranchTree, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId,
+    Header, Origin, Place, ReadOptions, Record, Replacement, ReplacementKind, Role, Segment,
+    SegmentId, write_records,
 };
 
 /// A rollout that reads a tool result in every context and clears the one before the last.
@@ -20,7 +22,9 @@ fn cleared_results(tokens: usize, contexts: u32) -> Vec<u8> {
     let (mut segments, mut context) = (0, None);
     let mut segment = |records: &mut Vec<Record>, role, origin, len: usize| {
         let id = SegmentId(segments);
-        let ids = (0..len).map(|at| (at as u32).wrapping_mul(2_654_435_761).wrapping_add(segments * 97) % 50_000).collect();
+        let ids = (0..len)
+            .map(|at| (at as u32).wrapping_mul(2_654_435_761).wrapping_add(segments * 97) % 50_000)
+            .collect();
         records.push(Record::Segment(Segment::new(id, role, origin).with_tokens(ids)));
         segments += 1;
         id
@@ -32,13 +36,19 @@ fn cleared_results(tokens: usize, contexts: u32) -> Vec<u8> {
         let (from, new) = (context, ContextId(next));
         let pending = results.last().map(|&(_, call)| call);
         let appended = pending.into_iter().chain([result]).collect();
-        records.push(Record::Append(Append { context: new, from, segments: appended, extra: Extra::new() }));
+        records.push(Record::Append(Append {
+            context: new,
+            from,
+            segments: appended,
+            extra: Extra::new(),
+        }));
         let call = segment(&mut records, Role::Assistant, Origin::Policy, 32);
         records.push(Record::Generation(Generation::new(GenerationId(turn), new, vec![call])));
         (next, context) = (next + 1, Some(new));
         if let Some(&(old, _)) = results.last() {
             let placeholder = segment(&mut records, Role::Tool, Origin::Harness, 4);
-            let replacement = Replacement::new(ReplacementKind::Placeholder, vec![placeholder], Place::InPlace);
+            let replacement =
+                Replacement::new(ReplacementKind::Placeholder, vec![placeholder], Place::InPlace);
             records.push(Record::Evict(Box::new(Evict {
                 context: ContextId(next),
                 from: new,
@@ -61,9 +71,14 @@ fn cleared_results(tokens: usize, contexts: u32) -> Vec<u8> {
 }
 
 fn packed_tokens(records: &[u8]) -> usize {
-    let packed = BranchTree::read(records, "bench.jsonl", ReadOptions::STRICT).map_err(|error| error.to_string()).and_then(
-        |(tree, _)| Ok(Layouts::new(&tree).and_then(|layouts| layouts.packed()).map_err(|e| e.to_string())?.tokens()),
-    );
+    let packed = BranchTree::read(records, "bench.jsonl", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .and_then(|(tree, _)| {
+            Ok(Layouts::new(&tree)
+                .and_then(|layouts| layouts.packed())
+                .map_err(|e| e.to_string())?
+                .tokens())
+        });
     match packed {
         Ok(tokens) => tokens,
         Err(error) => panic!("the benchmark's records are sound: {error}"),
@@ -78,7 +93,9 @@ fn bench(criterion: &mut Criterion) {
         let packed = packed_tokens(&records);
         group.throughput(Throughput::Elements(packed as u64));
         let name = BenchmarkId::new(format!("{tokens} tokens, {contexts} contexts"), packed);
-        group.bench_with_input(name, &records, |bencher, records| bencher.iter(|| packed_tokens(black_box(records))));
+        group.bench_with_input(name, &records, |bencher, records| {
+            bencher.iter(|| packed_tokens(black_box(records)))
+        });
     }
     group.finish();
 }

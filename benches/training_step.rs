@@ -1,5 +1,6 @@
-//! The training step of a small decoder, forward, token-level negative log-likelihood and backward without an optimiser, on packed and
-//! on segments, in every regime: float32 on flex. `pleach bench --step` sets the ratio of the two beside the ideal one.
+//! The training step of a small decoder, forward, token-level negative log-likelihood and backward
+//! without an optimiser, on packed and on segments, in every regime: float32 on flex.
+//! `pleach bench --step` sets the ratio of the two beside the ideal one.
 //!
 //! ```sh
 //! cargo bench -p pleach --bench training_step
@@ -7,7 +8,9 @@
 use burn::tensor::Device;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach::layout::{Layout, Layouts, Regime, Sequence};
-use pleach::train::{Batch, Decoder, DecoderConfig, Family, NllConfig, Precision, TrainError, Workload};
+use pleach::train::{
+    Batch, Decoder, DecoderConfig, Family, NllConfig, Precision, TrainError, Workload,
+};
 use pleach::tree::{BranchTree, ReadOptions};
 
 const VOCABULARY: usize = 1024;

@@ -1,4 +1,5 @@
-//! A burn model of one's own, made of burn's own layers, trained on packed trees: it takes the dense mask and the positions.
+//! A burn model of one's own, made of burn's own layers, trained on packed trees: it takes the
+//! dense mask and the positions.
 //!
 //! ```sh
 //! cargo run --release -p pleach --example own_model [RECORDS.jsonl]
@@ -42,9 +43,11 @@ impl OwnModel {
 impl CausalModel for OwnModel {
     fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
         let mask_btt = dense_mask(batch.mask()).squeeze_dim::<3>(1);
-        let mut x_btc = self.tokens.forward(batch.tokens_bt()) + self.positions.forward(batch.positions_bt());
+        let mut x_btc =
+            self.tokens.forward(batch.tokens_bt()) + self.positions.forward(batch.positions_bt());
         for (attention, norm) in self.attention.iter().zip(&self.norms) {
-            let input = MhaInput::self_attn(norm.forward(x_btc.clone())).mask_attn(mask_btt.clone());
+            let input =
+                MhaInput::self_attn(norm.forward(x_btc.clone())).mask_attn(mask_btt.clone());
             x_btc = x_btc + attention.forward(input).context;
         }
         Ok(x_btc)
@@ -60,12 +63,20 @@ fn main() -> Result<()> {
     let (tree, _) = BranchTree::open(&path, ReadOptions::STRICT)?;
     let layouts = Layouts::new(&tree)?;
     let (packed, segments) = (layouts.packed()?, layouts.segments()?);
-    let context = packed.sequences.iter().flat_map(|sequence| &sequence.positions).max().map_or(1, |&last| last as usize + 1);
+    let context = packed
+        .sequences
+        .iter()
+        .flat_map(|sequence| &sequence.positions)
+        .max()
+        .map_or(1, |&last| last as usize + 1);
 
     let device = DeviceName::Flex.open()?.autodiff();
     let mut model = OwnModel::new(258, context, &device);
     let equivalence = compare(&model, &packed.sequences, &segments.sequences, &mut |_, _| {})?;
-    println!("packed against segments: max |difference of log p| {:.1e} nats", equivalence.max_logp_difference);
+    println!(
+        "packed against segments: max |difference of log p| {:.1e} nats",
+        equivalence.max_logp_difference
+    );
 
     let batch = Batch::new(&packed.sequences.iter().collect::<Vec<_>>(), &device)?;
     let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();

@@ -1,5 +1,5 @@
-//! The packed loss in a plain burn training loop: one forward and one backward pass train every sampled token of a rollout on
-//! exactly what the policy saw when it sampled it.
+//! The packed loss in a plain burn training loop: one forward and one backward pass train every
+//! sampled token of a rollout on exactly what the policy saw when it sampled it.
 //!
 //! ```sh
 //! cargo run --release -p pleach --example packed_loss [RECORDS.jsonl]
@@ -7,7 +7,9 @@
 use anyhow::{Result, ensure};
 use burn::optim::{AdamWConfig, GradientsParams};
 use pleach::layout::Layouts;
-use pleach::train::{Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision, Reduction};
+use pleach::train::{
+    Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision, Reduction,
+};
 use pleach::tree::{BranchTree, ReadOptions};
 
 fn main() -> Result<()> {
@@ -16,7 +18,8 @@ fn main() -> Result<()> {
     let packed = Layouts::new(&tree)?.packed()?;
 
     let device = DeviceName::Flex.open()?.autodiff();
-    let mut model = Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
+    let mut model =
+        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
     let batch = Batch::new(&packed.sequences.iter().collect::<Vec<_>>(), &device)?;
     let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();
     let mut optimizer = AdamWConfig::new().init();

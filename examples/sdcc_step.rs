@@ -1,5 +1,6 @@
-//! SDCC in a burn training loop of one's own: the student trains on the compressed views that a harness keeps, and is pulled to what
-//! the same weights say under the live views, at the tokens where the two differ.
+//! SDCC in a burn training loop of one's own: the student trains on the compressed views that a
+//! harness keeps, and is pulled to what the same weights say under the live views, at the tokens
+//! where the two differ.
 //!
 //! ```sh
 //! cargo run --release -p pleach --example sdcc_step [RECORDS.jsonl]
@@ -8,7 +9,8 @@ use anyhow::{Result, ensure};
 use burn::optim::{AdamWConfig, GradientsParams};
 use pleach::layout::Layouts;
 use pleach::train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, Reduction, SdccBatch, SdccConfig, Teacher, certify,
+    Decoder, DecoderConfig, DeviceName, Family, Precision, Reduction, SdccBatch, SdccConfig,
+    Teacher, certify,
 };
 use pleach::tree::{BranchTree, ReadOptions};
 
@@ -20,7 +22,8 @@ fn main() -> Result<()> {
     let layouts = Layouts::new(&tree)?;
 
     let device = DeviceName::Flex.open()?.autodiff();
-    let mut model = Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
+    let mut model =
+        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
     let batch = SdccBatch::new(&layouts, &device)?;
     let sdcc = SdccConfig::new().with_reduction(Reduction::WeightedMean).init();
     let mut teacher = Teacher::Live;
@@ -36,7 +39,9 @@ fn main() -> Result<()> {
             Some(residual) => format!("residual {:.4}", residual.loss.into_scalar::<f32>()),
             None => "residual not computed".to_owned(),
         };
-        println!("step {step}: task {task:.4}, {residual} at lambda {lambda:.2}, nats per supervised token");
+        println!(
+            "step {step}: task {task:.4}, {residual} at lambda {lambda:.2}, nats per supervised token"
+        );
         losses.push(task);
         let gradients = GradientsParams::from_grads(output.loss.backward(), &model);
         model = optimizer.step(1e-2, model, gradients);
@@ -53,7 +58,10 @@ fn main() -> Result<()> {
             certificate.pinsker_max
         );
     }
-    println!("{} sampled tokens are not in the compressed walk and are not trained", after.all.coverage.untrained());
+    println!(
+        "{} sampled tokens are not in the compressed walk and are not trained",
+        after.all.coverage.untrained()
+    );
     ensure!(losses.last() < losses.first(), "the loss did not fall");
     Ok(())
 }

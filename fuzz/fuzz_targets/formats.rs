@@ -1,9 +1,11 @@
-//! Any bytes are told apart, and every format reads them as its own: they convert or are rejected, and what converts is a tree that
-//! strict reading takes.
+//! Any bytes are told apart, and every format reads them as its own: they convert or are rejected,
+//! and what converts is a tree that strict reading takes.
 //!
-//! The first byte chooses the format, and so does the environment variable `PLEACH_FORMAT`, which takes all bytes as text. A record
-//! separator, byte 0x1e, parts the main file from one that lies beside it, under the name by which the format looks for it.
-//! `PLEACH_FORMAT=codex cargo fuzz run formats -- -dict=fuzz/formats.dict`, with `crates/harness/tests/fixtures` as a start.
+//! The first byte chooses the format, and so does the environment variable `PLEACH_FORMAT`, which
+//! takes all bytes as text. A record separator, byte 0x1e, parts the main file from one that lies
+//! beside it, under the name by which the format looks for it.
+//! `PLEACH_FORMAT=codex cargo fuzz run formats -- -dict=fuzz/formats.dict`, with
+//! `crates/harness/tests/fixtures` as a start.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -17,14 +19,27 @@ static NAMED: LazyLock<Option<Harness>> = LazyLock::new(|| {
     Some(Harness::named(&name).unwrap_or_else(|error| panic!("{error}")))
 });
 
-/// The name of the main file and those under which its format looks for others; what the text itself names is in the dictionary.
+/// The name of the main file and those under which its format looks for others; what the text
+/// itself names is in the dictionary.
 fn names(harness: Harness) -> (&'static str, &'static [&'static str]) {
     match harness {
-        Harness::ClaudeCode => ("main.jsonl", &["main/subagents/agent-1.jsonl", "main/subagents/agent-acompact-1.jsonl", "other.jsonl"]),
-        Harness::Codex => ("rollout-own.jsonl", &["rollout-par.jsonl", "../../../2026/01/31/rollout-old.jsonl"]),
+        Harness::ClaudeCode => (
+            "main.jsonl",
+            &[
+                "main/subagents/agent-1.jsonl",
+                "main/subagents/agent-acompact-1.jsonl",
+                "other.jsonl",
+            ],
+        ),
+        Harness::Codex => {
+            ("rollout-own.jsonl", &["rollout-par.jsonl", "../../../2026/01/31/rollout-old.jsonl"])
+        }
         Harness::GeminiCli => ("session-1.jsonl", &["abc/agent.jsonl"]),
         Harness::Pi => ("t.jsonl", &["s.jsonl"]),
-        Harness::OpenCode => ("ses_1.json", &["ses_2.json", "../../message/ses_1/msg_1.json", "../../part/msg_1/prt_1.json"]),
+        Harness::OpenCode => (
+            "ses_1.json",
+            &["ses_2.json", "../../message/ses_1/msg_1.json", "../../part/msg_1/prt_1.json"],
+        ),
         Harness::Atif => ("first.json", &["next.json"]),
         _ => ("main.json", &["beside.json"]),
     }
@@ -40,8 +55,10 @@ fuzz_target!(|bytes: &[u8]| {
     let mut files = bytes.splitn(2, |&byte| byte == 0x1e);
     let main = files.next().unwrap_or_default().to_vec();
     let (name, names) = names(harness);
-    let beside: Vec<(String, Vec<u8>)> =
-        files.next().map(|bytes| names.iter().map(|&name| (name.to_owned(), bytes.to_vec())).collect()).unwrap_or_default();
+    let beside: Vec<(String, Vec<u8>)> = files
+        .next()
+        .map(|bytes| names.iter().map(|&name| (name.to_owned(), bytes.to_vec())).collect())
+        .unwrap_or_default();
     for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
         let input = Input::memory(name, main.clone(), beside.clone());
         match convert_from(&input, Some(harness), options) {
@@ -52,8 +69,16 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(sound, "{}", tree.err().map(|error| error.to_string()).unwrap_or_default());
             }
             Err(HarnessError::Rejected(report)) => assert!(report.has_errors()),
-            Err(HarnessError::Io { .. } | HarnessError::Compressed { .. } | HarnessError::Empty { .. }) => {}
-            Err(HarnessError::OtherFormat { .. } | HarnessError::Damaged { .. } | HarnessError::Utf16 { .. }) => {}
+            Err(
+                HarnessError::Io { .. }
+                | HarnessError::Compressed { .. }
+                | HarnessError::Empty { .. },
+            ) => {}
+            Err(
+                HarnessError::OtherFormat { .. }
+                | HarnessError::Damaged { .. }
+                | HarnessError::Utf16 { .. },
+            ) => {}
             Err(error) => panic!("{error}"),
         }
     }

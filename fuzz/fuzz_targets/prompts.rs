@@ -1,7 +1,8 @@
-//! Whatever prompts a log gives, every call's context holds exactly the ids of its prompt, and nothing is trained twice.
+//! Whatever prompts a log gives, every call's context holds exactly the ids of its prompt, and
+//! nothing is trained twice.
 //!
-//! Bytes are read as a rollout: a byte says what happens to the list of ids, the next ones where and with what.
-//! `cargo fuzz run prompts`.
+//! Bytes are read as a rollout: a byte says what happens to the list of ids, the next ones where
+//! and with what. `cargo fuzz run prompts`.
 #![no_main]
 
 use std::fmt::Write;
@@ -32,11 +33,12 @@ impl Bytes<'_> {
         if self.next() % 2 == 0 {
             return (0..count).map(|_| (self.next() % 6) as u32).collect();
         }
-        (0..count).map(|_| {
-            *fresh += 1;
-            *fresh
-        })
-        .collect()
+        (0..count)
+            .map(|_| {
+                *fresh += 1;
+                *fresh
+            })
+            .collect()
     }
 }
 
@@ -77,20 +79,29 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(conversion) => conversion,
         Err(error) => panic!("{error}"),
     };
-    let (tree, _) = match BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT) {
-        Ok(tree) => tree,
-        Err(error) => panic!("{error}"),
-    };
+    let (tree, _) =
+        match BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT) {
+            Ok(tree) => tree,
+            Err(error) => panic!("{error}"),
+        };
     let mut left = calls.iter();
     for view in tree.views() {
         let tokens = view.tokens();
-        let found = left.by_ref().any(|(prompt, said)| tokens.iter().eq(prompt.iter().chain(said)) && view.output().count() == said.len());
+        let found = left.by_ref().any(|(prompt, said)| {
+            tokens.iter().eq(prompt.iter().chain(said)) && view.output().count() == said.len()
+        });
         assert!(found, "a view is no call of the log, or stands out of order: {tokens:?}");
     }
-    let mut whole: Vec<Vec<u32>> = calls.iter().map(|(prompt, said)| [prompt.as_slice(), said].concat()).collect();
-    let views: std::collections::HashSet<Vec<u32>> = tree.views().map(|view| view.tokens()).collect();
+    let mut whole: Vec<Vec<u32>> =
+        calls.iter().map(|(prompt, said)| [prompt.as_slice(), said].concat()).collect();
+    let views: std::collections::HashSet<Vec<u32>> =
+        tree.views().map(|view| view.tokens()).collect();
     whole.retain(|call| !views.contains(call));
     assert!(whole.is_empty(), "calls are missing: {whole:?}");
     let mut sampled = std::collections::HashSet::new();
-    assert!(tree.generations().flat_map(|generation| &generation.output).all(|segment| sampled.insert(*segment)));
+    assert!(
+        tree.generations()
+            .flat_map(|generation| &generation.output)
+            .all(|segment| sampled.insert(*segment))
+    );
 });

@@ -1,6 +1,8 @@
-//! Any bytes give a tree or a list of faults, and what lenient reading makes of them is a file that strict reading takes.
+//! Any bytes give a tree or a list of faults, and what lenient reading makes of them is a file that
+//! strict reading takes.
 //!
-//! `cargo fuzz run records -- -dict=fuzz/records.dict`, with `../shared/vectors/*/records.jsonl` as a start.
+//! `cargo fuzz run records -- -dict=fuzz/records.dict`, with `../shared/vectors/*/records.jsonl` as
+//! a start.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,6 +21,10 @@ fuzz_target!(|bytes: &[u8]| {
     let mut written = Vec::new();
     if tree.write(&mut written).is_ok() {
         let again = BranchTree::read(written.as_slice(), "written", ReadOptions::STRICT);
-        assert!(again.is_ok(), "{}", again.err().map(|error| error.to_string()).unwrap_or_default());
+        assert!(
+            again.is_ok(),
+            "{}",
+            again.err().map(|error| error.to_string()).unwrap_or_default()
+        );
     }
 });

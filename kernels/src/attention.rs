@@ -11,20 +11,21 @@ use burn::{
 
 /// Which implementation computes attention.
 ///
-/// All mean the same. A choice that the device cannot run is an error, never a fallback, and so is a dtype or a size that the
-/// execution does not do.
+/// All mean the same. A choice that the device cannot run is an error, never a fallback, and so is
+/// a dtype or a size that the execution does not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Execution {
-    /// The block-sparse kernels of the device, or the reference on a device that has none; chosen by the device alone.
+    /// The block-sparse kernels of the device, or the reference on a device that has none; chosen
+    /// by the device alone.
     #[default]
     Auto,
     /// Dense, in plain tensor operations, on any device: the definition of what is right.
     Reference,
     /// Block-sparse on CPU devices, flex and ndarray, in float32 and float64.
     Cpu,
-    /// Block-sparse on the devices of CubeCL, in float32 and, where the device has them, float16 and bfloat16; heads of at most 256
-    /// features.
+    /// Block-sparse on the devices of CubeCL, in float32 and, where the device has them, float16
+    /// and bfloat16; heads of at most 256 features.
     Cube,
 }
 
@@ -81,25 +82,28 @@ impl AttentionConfig {
 
 /// Attention over packed trees: `softmax(q k^T * scale + mask) v`, differentiable in q, k and v.
 ///
-/// A row that sees nothing gives exact zeros and takes and gives exactly zero gradients. Query head `h` reads key/value head
-/// `h / (heads_q / heads_kv)`. Formula: scaled dot-product attention, arXiv 1706.03762, under the packed mask of
-/// arXiv 2609.00865; grouped-query attention, arXiv 2305.13245.
+/// A row that sees nothing gives exact zeros and takes and gives exactly zero gradients. Query head
+/// `h` reads key/value head `h / (heads_q / heads_kv)`. Formula: scaled dot-product attention,
+/// arXiv 1706.03762, under the packed mask of arXiv 2609.00865; grouped-query attention, arXiv
+/// 2305.13245.
 ///
-/// The block-sparse executions keep q, k, v, the output and one number a row for the backward pass, and compute the weights again:
-/// memory O(time x head_dim), forward and backward. Their results do not depend on the number of threads, and a row's not on what
-/// else is packed beside its tree.
+/// The block-sparse executions keep q, k, v, the output and one number a row for the backward pass,
+/// and compute the weights again: memory O(time x head_dim), forward and backward. Their results do
+/// not depend on the number of threads, and a row's not on what else is packed beside its tree.
 ///
 /// # Shapes
-/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, rotated already, in a dtype of the execution: float32; float64 on CPU devices;
-///   float16 and bfloat16, with float32 sums, on devices of CubeCL that have them
+/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, rotated already, in a dtype of the execution:
+///   float32; float64 on CPU devices; float16 and bfloat16, with float32 sums, on devices of CubeCL
+///   that have them
 /// - `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`, of the same dtype
 /// - returns `[batch, heads_q, time, head_dim]`
 ///
 /// # Errors
-/// - shapes, head counts, dtypes or devices that do not fit each other or the mask; heads without features; a scale that is not
-///   finite
-/// - a forced execution that the device does not run, or a dtype that the execution does not compute in: float64 on wgpu and in all
-///   kernels of CubeCL, half precision in any other execution, or where the device has none
+/// - shapes, head counts, dtypes or devices that do not fit each other or the mask; heads without
+///   features; a scale that is not finite
+/// - a forced execution that the device does not run, or a dtype that the execution does not
+///   compute in: float64 on wgpu and in all kernels of CubeCL, half precision in any other
+///   execution, or where the device has none
 /// - more live tiles than a `u32` counts
 /// - on devices of CubeCL, heads of more than 256 features and what exceeds a limit of the device
 pub fn tree_attention(
@@ -118,6 +122,8 @@ pub fn tree_attention(
             let call = crate::call::Call::plan(problem, q_bhtd.dtype(), mask, config.scale)?;
             Ok(crate::extension::run([q_bhtd, k_bgtd, v_bgtd], call))
         }
-        _ => Ok(masked_attention([q_bhtd, k_bgtd, v_bgtd], dense_mask(mask), problem, config.scale)),
+        _ => {
+            Ok(masked_attention([q_bhtd, k_bgtd, v_bgtd], dense_mask(mask), problem, config.scale))
+        }
     }
 }

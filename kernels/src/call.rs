@@ -26,7 +26,12 @@ impl Call {
     ///
     /// # Errors
     /// A mask whose live tiles cannot be planned, or what the device cannot do.
-    pub(crate) fn plan(problem: Problem, dtype: DType, mask: &TreeMask, scale: f64) -> Result<Self, KernelError> {
+    pub(crate) fn plan(
+        problem: Problem,
+        dtype: DType,
+        mask: &TreeMask,
+        scale: f64,
+    ) -> Result<Self, KernelError> {
         Ok(Self {
             problem,
             dtype,
@@ -40,7 +45,11 @@ impl Call {
 }
 
 #[cfg(feature = "cube")]
-fn on_cube(problem: Problem, dtype: DType, mask: &TreeMask) -> Result<Option<crate::cube::CubeCall>, KernelError> {
+fn on_cube(
+    problem: Problem,
+    dtype: DType,
+    mask: &TreeMask,
+) -> Result<Option<crate::cube::CubeCall>, KernelError> {
     use burn::backend::DispatchDevice;
     let device = mask.device().without_autodiff();
     let DispatchDevice::Cube(device) = device.as_dispatch() else { return Ok(None) };

@@ -2,7 +2,8 @@ use burn::tensor::DType;
 
 /// What is wrong with a mask or with the tensors given to attention.
 ///
-/// Everything is found on the host before a kernel is launched, so that a device never sees an invalid problem.
+/// Everything is found on the host before a kernel is launched, so that a device never sees an
+/// invalid problem.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
@@ -10,7 +11,9 @@ pub enum KernelError {
     #[error("the mask is empty: give at least one row with at least one token")]
     EmptyMask,
     /// Rotary tables of no positions.
-    #[error("there are no positions to rotate to: give at least one row with at least one position")]
+    #[error(
+        "there are no positions to rotate to: give at least one row with at least one position"
+    )]
     NoPositions,
     /// A row is longer or shorter than the first one.
     #[error(
@@ -27,7 +30,9 @@ pub enum KernelError {
         found: usize,
     },
     /// The arrays have different numbers of rows.
-    #[error("`{array}` has {found} rows, the mask has {expected}: give one row of `{array}` per row of the mask")]
+    #[error(
+        "`{array}` has {found} rows, the mask has {expected}: give one row of `{array}` per row of the mask"
+    )]
     Rows {
         /// The array that disagrees.
         array: &'static str,
@@ -37,7 +42,9 @@ pub enum KernelError {
         found: usize,
     },
     /// A row is too long for int32 indices.
-    #[error("a row of {time} tokens does not fit int32 indices: split the batch into rows below 2147483647 tokens")]
+    #[error(
+        "a row of {time} tokens does not fit int32 indices: split the batch into rows below 2147483647 tokens"
+    )]
     TooLong {
         /// Tokens of the row.
         time: usize,
@@ -69,12 +76,16 @@ pub enum KernelError {
         time: usize,
     },
     /// A sliding window of no tokens.
-    #[error("a sliding window of 0 tokens hides every token from itself: use at least 1, or no window")]
+    #[error(
+        "a sliding window of 0 tokens hides every token from itself: use at least 1, or no window"
+    )]
     EmptyWindow,
     /// A position before the start of the conversation.
     ///
     /// Without it the difference of two positions always fits int32, which devices compute in.
-    #[error("row {row}: {array}[{token}] = {position} is negative: count positions from 0 at the start of the conversation")]
+    #[error(
+        "row {row}: {array}[{token}] = {position} is negative: count positions from 0 at the start of the conversation"
+    )]
     NegativePosition {
         /// The array that holds it.
         array: &'static str,
@@ -85,7 +96,8 @@ pub enum KernelError {
         /// The position that was given.
         position: i32,
     },
-    /// A view of the union does not end with its own token, is out of range, or names a token twice.
+    /// A view of the union does not end with its own token, is out of range, or names a token
+    /// twice.
     #[error(
         "the view of row {row} is invalid at entry {entry} (key {key}): list each visible key once, and the row itself last"
     )]
@@ -110,7 +122,9 @@ pub enum KernelError {
         found: Vec<usize>,
     },
     /// Query heads cannot be shared out evenly among the key/value heads.
-    #[error("{heads_q} query heads do not divide among {heads_kv} key/value heads: heads_q must be a multiple of heads_kv")]
+    #[error(
+        "{heads_q} query heads do not divide among {heads_kv} key/value heads: heads_q must be a multiple of heads_kv"
+    )]
     Heads {
         /// Query heads.
         heads_q: usize,
@@ -118,7 +132,9 @@ pub enum KernelError {
         heads_kv: usize,
     },
     /// Rotary tables need pairs of features.
-    #[error("head dimension {head_dim} does not fit {frequencies} rotary frequencies: it must be twice their number")]
+    #[error(
+        "head dimension {head_dim} does not fit {frequencies} rotary frequencies: it must be twice their number"
+    )]
     RotaryWidth {
         /// Features of a head.
         head_dim: usize,
@@ -146,7 +162,9 @@ pub enum KernelError {
         advice: &'static str,
     },
     /// A tensor lies on another device than the mask.
-    #[error("the mask lies on {mask} but `{tensor}` on {found}: put q, k, v and the mask on the device of the model")]
+    #[error(
+        "the mask lies on {mask} but `{tensor}` on {found}: put q, k, v and the mask on the device of the model"
+    )]
     Device {
         /// Name of the tensor.
         tensor: &'static str,
@@ -178,7 +196,9 @@ pub enum KernelError {
     #[error(transparent)]
     Schedule(#[from] pleach_layout::LayoutError),
     /// Heads with more features than any kernel of the device takes.
-    #[error("heads have {head_dim} features, the kernels of this device take up to {largest}: use Execution::Reference")]
+    #[error(
+        "heads have {head_dim} features, the kernels of this device take up to {largest}: use Execution::Reference"
+    )]
     HeadDim {
         /// Features of a head.
         head_dim: usize,

@@ -1,13 +1,15 @@
 //! Tree attention for burn: attention over the packed conditioning tree, behind one function.
 //!
-//! A model calls [`tree_attention`] with a [`TreeMask`] that was validated and planned once per batch. The mask holds one
-//! int32 per key: row `i` may attend to key `j` if and only if `j <= i < ends[j]` (and, with a window,
-//! `positions[i] - positions[j] < window`). Nothing of size T x T exists outside the dense reference.
+//! A model calls [`tree_attention`] with a [`TreeMask`] that was validated and planned once per
+//! batch. The mask holds one int32 per key: row `i` may attend to key `j` if and only if
+//! `j <= i < ends[j]` (and, with a window, `positions[i] - positions[j] < window`). Nothing of size
+//! T x T exists outside the dense reference.
 //!
-//! Three executions mean the same ([`Execution`]): the dense *reference*, in plain tensor operations on every burn device, which
-//! defines what is right; *cpu*, block-sparse on all cores for flex and ndarray; *cube*, block-sparse CubeCL kernels for wgpu and
-//! CUDA. The block-sparse ones compute only tiles that hold a visible pair, never import the reference, and have a backward pass
-//! of their own, which computes the weights again from one log-sum-exp a row.
+//! Three executions mean the same ([`Execution`]): the dense *reference*, in plain tensor
+//! operations on every burn device, which defines what is right; *cpu*, block-sparse on all cores
+//! for flex and ndarray; *cube*, block-sparse CubeCL kernels for wgpu and CUDA. The block-sparse
+//! ones compute only tiles that hold a visible pair, never import the reference, and have a
+//! backward pass of their own, which computes the weights again from one log-sum-exp a row.
 //!
 //! ```
 //! use burn::tensor::{DType, Device, Tensor};

@@ -3,13 +3,15 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use pleach_layout::{IntervalRow, Schedule, ScheduleStats, TileSize, Window as LayoutWindow};
 use std::sync::{Arc, OnceLock};
 
-/// Sides of the tiles that are planned: both kernels cut the mask the same way, so that one schedule serves either.
+/// Sides of the tiles that are planned: both kernels cut the mask the same way, so that one
+/// schedule serves either.
 pub(crate) const TILE: TileSize = TileSize { rows: 64, keys: 64 };
 
 /// The visibility of a batch of packed rows, validated once and shared by all layers and heads.
 ///
-/// One int32 per key is the whole 4D mask: row `i` sees key `j` if and only if `j <= i < ends[j]`. Intervals need not nest.
-/// Whatever an execution has to plan is planned once per mask, so that layers and heads plan nothing.
+/// One int32 per key is the whole 4D mask: row `i` sees key `j` if and only if `j <= i < ends[j]`.
+/// Intervals need not nest. Whatever an execution has to plan is planned once per mask, so that
+/// layers and heads plan nothing.
 #[derive(Debug, Clone)]
 pub struct TreeMask {
     batch: usize,
@@ -40,7 +42,8 @@ struct Window {
 impl TreeMask {
     /// The mask of rows given by the `ends` of their tokens, on the device of the model.
     ///
-    /// A padding token `j` has `ends[j] == j`: nobody sees it, and its own row is empty unless real tokens are still open.
+    /// A padding token `j` has `ends[j] == j`: nobody sees it, and its own row is empty unless real
+    /// tokens are still open.
     ///
     /// # Shapes
     /// `ends`: `[batch][time]`, indices into the row.
@@ -77,22 +80,33 @@ impl TreeMask {
         })
     }
 
-    /// The same rows for windowed heads, which see a key only while `position_i - position_j < window`.
+    /// The same rows for windowed heads, which see a key only while
+    /// `position_i - position_j < window`.
     ///
     /// # Shapes
     /// `positions`: `[batch][time]`, tokens from the start of the conversation.
     ///
     /// # Errors
     /// Positions that do not match the mask row for row, a negative one, or a window of 0.
-    pub fn with_window<R: AsRef<[i32]>>(&self, positions: &[R], window: u32) -> Result<Self, KernelError> {
+    pub fn with_window<R: AsRef<[i32]>>(
+        &self,
+        positions: &[R],
+        window: u32,
+    ) -> Result<Self, KernelError> {
         if window == 0 {
             return Err(KernelError::EmptyWindow);
         }
         if positions.len() != self.batch {
-            return Err(KernelError::Rows { array: "positions", expected: self.batch, found: positions.len() });
+            return Err(KernelError::Rows {
+                array: "positions",
+                expected: self.batch,
+                found: positions.len(),
+            });
         }
         let flat = flatten("positions", positions, self.time)?;
-        if let Some((index, &position)) = flat.iter().enumerate().find(|&(_, &position)| position < 0) {
+        if let Some((index, &position)) =
+            flat.iter().enumerate().find(|&(_, &position)| position < 0)
+        {
             let (row, token) = (index / self.time, index % self.time);
             return Err(KernelError::NegativePosition { array: "positions", row, token, position });
         }
@@ -134,7 +148,10 @@ impl TreeMask {
         let ends = self.ends.chunks_exact(self.time);
         let window_of = |row: usize| {
             let window = self.window.as_ref()?;
-            Some(LayoutWindow { positions: &window.positions[row * self.time..][..self.time], length: window.length })
+            Some(LayoutWindow {
+                positions: &window.positions[row * self.time..][..self.time],
+                length: window.length,
+            })
         };
         ends.enumerate().map(|(row, ends)| IntervalRow { ends, window: window_of(row) }).collect()
     }
@@ -162,13 +179,17 @@ impl TreeMask {
 
     /// The schedule on the device of the mask, uploaded on first use.
     #[cfg(feature = "cube")]
-    pub(crate) fn cube_plan(&self, client: &cubecl::client::Client) -> Result<crate::cube::CubePlan, KernelError> {
+    pub(crate) fn cube_plan(
+        &self,
+        client: &cubecl::client::Client,
+    ) -> Result<crate::cube::CubePlan, KernelError> {
         let uploaded = &self.plans.cube;
         if let Some(plan) = uploaded.get() {
             return Ok(plan.clone());
         }
         let schedule = self.schedule()?;
-        let plan = crate::cube::CubePlan::upload(&schedule, self.flat_ends(), self.flat_window(), client)?;
+        let plan =
+            crate::cube::CubePlan::upload(&schedule, self.flat_ends(), self.flat_window(), client)?;
         Ok(uploaded.get_or_init(|| plan).clone())
     }
 
@@ -199,7 +220,9 @@ impl TreeMask {
         let end = self.ends_bt().reshape([b, 1, 1, t]).expand(square);
         let visible = key.lower_equal(row.clone()).bool_and(row.lower(end));
         // Positions count from 0, so that a window beyond int32 reaches over all of them.
-        let Some(window) = self.window.as_ref().filter(|window| i32::try_from(window.length).is_ok()) else {
+        let Some(window) =
+            self.window.as_ref().filter(|window| i32::try_from(window.length).is_ok())
+        else {
             return visible;
         };
         let row = window.positions_bt.clone().reshape([b, 1, t, 1]);
@@ -211,9 +234,9 @@ impl TreeMask {
 
 /// The dense 4D mask of a tree in burn's polarity, for models that take a mask tensor.
 ///
-/// It is the one thing of size T x T outside the reference; it is made on first use and shared by later ones. A row that sees nothing
-/// is masked throughout: a softmax without a guard makes NaN of it, so batch rows of one length, or use
-/// [`tree_attention`](crate::tree_attention).
+/// It is the one thing of size T x T outside the reference; it is made on first use and shared by
+/// later ones. A row that sees nothing is masked throughout: a softmax without a guard makes NaN of
+/// it, so batch rows of one length, or use [`tree_attention`](crate::tree_attention).
 ///
 /// # Shapes
 /// Returns `[batch, 1, time, time]`, true = masked; the second dimension broadcasts over heads.
@@ -223,7 +246,8 @@ pub fn dense_mask(mask: &TreeMask) -> Tensor<4, Bool> {
 
 /// Turns a mask of true = may attend into burn's true = masked.
 ///
-/// Everything in this project is written in the first polarity; this is the only place where it is turned round.
+/// Everything in this project is written in the first polarity; this is the only place where it is
+/// turned round.
 ///
 /// # Shapes
 /// `visible`: `[batch, head, query, key]`; the result has the same shape.
@@ -231,7 +255,11 @@ pub fn to_masked(visible: Tensor<4, Bool>) -> Tensor<4, Bool> {
     visible.bool_not()
 }
 
-fn flatten<R: AsRef<[i32]>>(array: &'static str, rows: &[R], expected: usize) -> Result<Vec<i32>, KernelError> {
+fn flatten<R: AsRef<[i32]>>(
+    array: &'static str,
+    rows: &[R],
+    expected: usize,
+) -> Result<Vec<i32>, KernelError> {
     let mut flat = Vec::with_capacity(rows.len() * expected);
     for (row, values) in rows.iter().enumerate() {
         let values = values.as_ref();

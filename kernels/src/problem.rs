@@ -20,7 +20,8 @@ impl Problem {
     /// Checks tensors against each other and against the rows and tokens of their mask.
     ///
     /// # Shapes
-    /// `q_bhtd`: `[batch, heads_q, time, head_dim]`; `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`.
+    /// `q_bhtd`: `[batch, heads_q, time, head_dim]`; `k_bgtd`, `v_bgtd`:
+    /// `[batch, heads_kv, time, head_dim]`.
     pub(crate) fn check(
         [q_bhtd, k_bgtd, v_bgtd]: [&Tensor<4>; 3],
         [batch, time]: [usize; 2],
@@ -48,7 +49,9 @@ impl Problem {
                 return Err(KernelError::MixedDtypes { tensor, expected: dtype, found });
             }
         }
-        for (tensor, device) in [("q", q_bhtd.device()), ("k", k_bgtd.device()), ("v", v_bgtd.device())] {
+        for (tensor, device) in
+            [("q", q_bhtd.device()), ("k", k_bgtd.device()), ("v", v_bgtd.device())]
+        {
             if device != *mask_device {
                 let (mask, found) = (format!("{mask_device:?}"), format!("{device:?}"));
                 return Err(KernelError::Device { tensor, mask, found });
@@ -59,7 +62,11 @@ impl Problem {
     }
 }
 
-fn same_shape(tensor: &'static str, value: &Tensor<4>, expected: [usize; 4]) -> Result<(), KernelError> {
+fn same_shape(
+    tensor: &'static str,
+    value: &Tensor<4>,
+    expected: [usize; 4],
+) -> Result<(), KernelError> {
     let found = value.dims();
     if found == expected {
         return Ok(());
@@ -67,13 +74,18 @@ fn same_shape(tensor: &'static str, value: &Tensor<4>, expected: [usize; 4]) -> 
     Err(KernelError::Shape { tensor, expected: expected.to_vec(), found: found.to_vec() })
 }
 
-/// What a device computes in; whether it has half precision at all is known when the kernels are prepared.
+/// What a device computes in; whether it has half precision at all is known when the kernels are
+/// prepared.
 fn check_dtype(dtype: DType, device: &Device, execution: Execution) -> Result<(), KernelError> {
     let advice = match dtype {
         DType::F32 => return Ok(()),
         DType::F16 | DType::BF16 if execution == Execution::Cube => return Ok(()),
-        DType::F64 if is_wgpu(device) => "float32 (float64 is advertised there and wrong), or a CPU device",
-        DType::F64 if execution == Execution::Cube => "float32, Execution::Reference, or a CPU device",
+        DType::F64 if is_wgpu(device) => {
+            "float32 (float64 is advertised there and wrong), or a CPU device"
+        }
+        DType::F64 if execution == Execution::Cube => {
+            "float32, Execution::Reference, or a CPU device"
+        }
         DType::F64 => return Ok(()),
         _ => "float32 or float64",
     };
@@ -100,7 +112,10 @@ mod tests {
     fn float64_is_refused_for_the_kernels_of_cubecl_and_for_no_other_execution() {
         let on = |execution| check_dtype(DType::F64, &Device::flex(), execution);
         let refused = on(Execution::Cube);
-        assert!(matches!(refused, Err(KernelError::Dtype { dtype: DType::F64, .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(KernelError::Dtype { dtype: DType::F64, .. })),
+            "{refused:?}"
+        );
         assert_eq!([Execution::Cpu, Execution::Reference].map(on), [Ok(()), Ok(())]);
     }
 }

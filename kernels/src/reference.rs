@@ -1,16 +1,19 @@
 use crate::problem::Problem;
 use burn::tensor::{Bool, Tensor};
 
-/// Stands for "never the maximum" among scores; what is masked is set to 0 after the exponential, so its size is free.
+/// Stands for "never the maximum" among scores; what is masked is set to 0 after the exponential,
+/// so its size is free.
 const MASKED_SCORE: f64 = -1e30;
 
 /// Dense attention under an explicit mask, in plain tensor operations.
 ///
-/// The row maximum is a constant to the gradient, and masked weights are zeroed after the exponential: a row that sees
-/// nothing is then 0/1 and not NaN, in the value and in every gradient.
+/// The row maximum is a constant to the gradient, and masked weights are zeroed after the
+/// exponential: a row that sees nothing is then 0/1 and not NaN, in the value and in every
+/// gradient.
 ///
 /// # Shapes
-/// - `q_bhtd`: `[batch, heads_q, rows, head_dim]`, `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`
+/// - `q_bhtd`: `[batch, heads_q, rows, head_dim]`, `k_bgtd`, `v_bgtd`:
+///   `[batch, heads_kv, time, head_dim]`
 /// - `masked_b1rt`: `[batch, 1, rows, time]`, burn's polarity, true = masked
 /// - returns `[batch, heads_q, rows, head_dim]`
 pub(crate) fn masked_attention(

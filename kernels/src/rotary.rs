@@ -3,9 +3,10 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 
 /// Cosines and sines of rotary position embeddings at explicit positions.
 ///
-/// Angles are formed on the host in float64 and rounded once to the dtype of the tensors, so that float64 is float64 throughout
-/// and long positions lose nothing in float32. Halves are paired as in Hugging Face checkpoints (feature `f` with
-/// `f + head_dim / 2`). Formula: RoFormer, arXiv 2104.09864.
+/// Angles are formed on the host in float64 and rounded once to the dtype of the tensors, so that
+/// float64 is float64 throughout and long positions lose nothing in float32. Halves are paired as
+/// in Hugging Face checkpoints (feature `f` with `f + head_dim / 2`). Formula: RoFormer, arXiv
+/// 2104.09864.
 #[derive(Debug, Clone)]
 pub struct Rotary {
     cos_b1tf: Tensor<4>,
@@ -35,7 +36,12 @@ impl Rotary {
         for (row, positions) in rows.iter().enumerate() {
             let positions = positions.as_ref();
             if positions.len() != time {
-                return Err(KernelError::RowLength { array: "positions", row, expected: time, found: positions.len() });
+                return Err(KernelError::RowLength {
+                    array: "positions",
+                    row,
+                    expected: time,
+                    found: positions.len(),
+                });
             }
             for &position in positions {
                 for frequency in inverse_frequencies {
@@ -47,14 +53,17 @@ impl Rotary {
         }
         let shape = [rows.len(), 1, time, inverse_frequencies.len()];
         let device = device.clone().without_autodiff();
-        let upload = |table: Vec<f64>| Tensor::<4>::from_data(TensorData::new(table, shape), (&device, dtype));
+        let upload = |table: Vec<f64>| {
+            Tensor::<4>::from_data(TensorData::new(table, shape), (&device, dtype))
+        };
         Ok(Self { cos_b1tf: upload(cos), sin_b1tf: upload(sin) })
     }
 
     /// Rotates queries or keys to the positions of the table.
     ///
     /// # Shapes
-    /// `x_bhtd`: `[batch, heads, time, head_dim]`, `head_dim` twice the number of frequencies; the result has the same shape.
+    /// `x_bhtd`: `[batch, heads, time, head_dim]`, `head_dim` twice the number of frequencies; the
+    /// result has the same shape.
     ///
     /// # Errors
     /// A tensor whose batch, time or head dimension is not the table's.

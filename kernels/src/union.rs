@@ -1,13 +1,15 @@
 use crate::{
-    attention::Execution, error::KernelError, mask::to_masked, problem::Problem, reference::masked_attention, rotary::Rotary,
+    attention::Execution, error::KernelError, mask::to_masked, problem::Problem,
+    reference::masked_attention, rotary::Rotary,
 };
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 /// The published union mask: every token once, each row with its own view and its own positions.
 ///
-/// It is the counter-example to the packed trie: not equal to re-encoding the live views at two or more layers. A key's
-/// position in row `i` is its index in the view of `i`, so positions belong to (row, key) pairs. Neighbouring rows mostly
-/// agree on them; they are cut into blocks of rows that do. Published as the packed mask of arXiv 2609.00865.
+/// It is the counter-example to the packed trie: not equal to re-encoding the live views at two or
+/// more layers. A key's position in row `i` is its index in the view of `i`, so positions belong to
+/// (row, key) pairs. Neighbouring rows mostly agree on them; they are cut into blocks of rows that
+/// do. Published as the packed mask of arXiv 2609.00865.
 #[derive(Debug, Clone)]
 pub struct UnionMask {
     time: usize,
@@ -28,11 +30,12 @@ impl UnionMask {
     /// The mask of one row of tokens, from the view of each token.
     ///
     /// # Shapes
-    /// `views`: per row the keys that it sees in the order of its live view, itself last. A key may stand after the row on the tape:
-    /// text that was inserted before a survivor.
+    /// `views`: per row the keys that it sees in the order of its live view, itself last. A key may
+    /// stand after the row on the tape: text that was inserted before a survivor.
     ///
     /// # Errors
-    /// No rows, or a view that names a key twice or one that is not there, or does not end with its row.
+    /// No rows, or a view that names a key twice or one that is not there, or does not end with its
+    /// row.
     pub fn new<V: AsRef<[u32]>>(views: &[V], device: &Device) -> Result<Self, KernelError> {
         let time = views.len();
         if time == 0 {
@@ -72,11 +75,18 @@ struct OpenBlock {
 
 impl OpenBlock {
     fn new(start: usize, time: usize) -> Self {
-        Self { start, row_positions: Vec::new(), key_positions: vec![None; time], visible: Vec::new() }
+        Self {
+            start,
+            row_positions: Vec::new(),
+            key_positions: vec![None; time],
+            visible: Vec::new(),
+        }
     }
 
     fn admits(&self, view: &[u32]) -> bool {
-        view.iter().zip(0..).all(|(&key, position)| self.key_positions[key as usize].is_none_or(|known| known == position))
+        view.iter().zip(0..).all(|(&key, position)| {
+            self.key_positions[key as usize].is_none_or(|known| known == position)
+        })
     }
 
     fn push(&mut self, view: &[u32]) {
@@ -119,8 +129,9 @@ fn check_view(row: usize, view: &[u32], seen: &mut [usize]) -> Result<(), Kernel
 
 /// Attention under the union mask, on queries and keys that are not rotated yet.
 ///
-/// The score of row `i` and key `j` is that of `q_i` rotated to `i`'s own position and `k_j` rotated to `j`'s position in the
-/// view of `i`. Dense, as a reference; formula: RoFormer, arXiv 2104.09864, with positions by row.
+/// The score of row `i` and key `j` is that of `q_i` rotated to `i`'s own position and `k_j`
+/// rotated to `j`'s position in the view of `i`. Dense, as a reference; formula: RoFormer, arXiv
+/// 2104.09864, with positions by row.
 ///
 /// # Shapes
 /// - `q_bhtd`: `[1, heads_q, time, head_dim]`; `k_bgtd`, `v_bgtd`: `[1, heads_kv, time, head_dim]`
@@ -128,7 +139,8 @@ fn check_view(row: usize, view: &[u32], seen: &mut [usize]) -> Result<(), Kernel
 /// - returns `[1, heads_q, time, head_dim]`
 ///
 /// # Errors
-/// As [`tree_attention`](crate::tree_attention), and a head dimension that is not twice the number of frequencies.
+/// As [`tree_attention`](crate::tree_attention), and a head dimension that is not twice the number
+/// of frequencies.
 pub fn union_attention(
     q_bhtd: Tensor<4>,
     k_bgtd: Tensor<4>,
@@ -138,16 +150,23 @@ pub fn union_attention(
     scale: f64,
 ) -> Result<Tensor<4>, KernelError> {
     let tensors = [&q_bhtd, &k_bgtd, &v_bgtd];
-    let problem = Problem::check(tensors, [1, mask.time], &mask.device, Execution::Reference, scale)?;
+    let problem =
+        Problem::check(tensors, [1, mask.time], &mask.device, Execution::Reference, scale)?;
     let dtype = q_bhtd.dtype();
-    let table = |positions: &Vec<i32>| Rotary::new(&[positions], inverse_frequencies, dtype, &mask.device);
+    let table =
+        |positions: &Vec<i32>| Rotary::new(&[positions], inverse_frequencies, dtype, &mask.device);
     let mut outputs = Vec::with_capacity(mask.blocks.len());
     for block in &mask.blocks {
         let rows = block.row_positions.len();
         let q_bhrd = q_bhtd.clone().narrow(2, block.start, rows);
         let q_bhrd = table(&block.row_positions)?.rotate(q_bhrd)?;
         let rotated_bgtd = table(&block.key_positions)?.rotate(k_bgtd.clone())?;
-        outputs.push(masked_attention([q_bhrd, rotated_bgtd, v_bgtd.clone()], block.masked_11rt.clone(), problem, scale));
+        outputs.push(masked_attention(
+            [q_bhrd, rotated_bgtd, v_bgtd.clone()],
+            block.masked_11rt.clone(),
+            problem,
+            scale,
+        ));
     }
     Ok(Tensor::cat(outputs, 2))
 }

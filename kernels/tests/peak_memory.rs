@@ -1,5 +1,6 @@
-//! Contract: nothing of size tokens x tokens exists in the CPU kernels, forward or backward: their memory grows with the tokens, and
-//! stays far below one such array. (One test, for the count is of the whole process.)
+//! Contract: nothing of size tokens x tokens exists in the CPU kernels, forward or backward: their
+//! memory grows with the tokens, and stays far below one such array. (One test, for the count is of
+//! the whole process.)
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod oracle;
 
@@ -28,17 +29,29 @@ fn peak(runner: &Runner, named: NamedProblem, time: usize) -> usize {
 fn memory_grows_with_the_tokens_and_not_with_their_square() {
     for kernel in kernels().into_iter().filter(|kernel| kernel.is_single() && !kernel.compiles()) {
         let Runner { target, .. } = &kernel;
-        let target = oracle::Target { name: target.name.clone(), device: target.device.clone(), dtype: target.dtype };
+        let target = oracle::Target {
+            name: target.name.clone(),
+            device: target.device.clone(),
+            dtype: target.dtype,
+        };
         let dense = Runner { target, execution: Execution::Reference };
         let seen = peak(&dense, NamedProblem::Fold, 1_024);
-        assert!(seen > 1_024 * 1_024 * 4, "the count must notice a dense array: {seen} bytes on {}", dense.name());
+        assert!(
+            seen > 1_024 * 1_024 * 4,
+            "the count must notice a dense array: {seen} bytes on {}",
+            dense.name()
+        );
         for named in [NamedProblem::Causal, NamedProblem::Fold, NamedProblem::Caterpillar] {
             // Threads and pools are made on the first call.
             peak(&kernel, named, 512);
             let [half, whole] = [2_048, 4_096].map(|time| peak(&kernel, named, time));
             let one_array = 4_096 * 4_096 * 4;
             assert!(4 * whole < one_array, "{named} on {}: {} MiB", kernel.name(), whole / MIB);
-            assert!(10 * whole < 23 * half, "{named} on {}: {half} bytes, twice the tokens {whole}", kernel.name());
+            assert!(
+                10 * whole < 23 * half,
+                "{named} on {}: {half} bytes, twice the tokens {whole}",
+                kernel.name()
+            );
         }
     }
 }

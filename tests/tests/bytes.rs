@@ -1,5 +1,5 @@
-//! No byte string makes a reader panic: not arbitrary bytes, not a sound file with bytes and lines changed. What it takes from
-//! one is sound.
+//! No byte string makes a reader panic: not arbitrary bytes, not a sound file with bytes and lines
+//! changed. What it takes from one is sound.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod drawn;
 
@@ -18,7 +18,8 @@ fn read(bytes: &[u8], max_line_bytes: usize) {
                 assert!(!report.has_errors());
                 let mut written = Vec::new();
                 tree.write(&mut written).unwrap();
-                let again = BranchTree::read(written.as_slice(), "written back", ReadOptions::STRICT);
+                let again =
+                    BranchTree::read(written.as_slice(), "written back", ReadOptions::STRICT);
                 assert_eq!(again.unwrap().0.records(), tree.records());
                 assert!(tree.dot().to_string().starts_with("digraph"));
                 assert!(tree.views().count() <= tree.events().len());
@@ -26,7 +27,9 @@ fn read(bytes: &[u8], max_line_bytes: usize) {
                     layouts.account().unwrap();
                 }
             }
-            Err(TreeError::Rejected(report)) => assert!(report.has_errors() && !report.to_string().is_empty()),
+            Err(TreeError::Rejected(report)) => {
+                assert!(report.has_errors() && !report.to_string().is_empty())
+            }
             Err(error) => panic!("bytes in memory cannot fail to be read: {error}"),
         }
     }

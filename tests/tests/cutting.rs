@@ -1,5 +1,5 @@
-//! Cutting a rollout into more contexts, or its text into more segments, changes nothing of what is trained: the same tokens,
-//! positions and ends, and the same terms behind the same prefixes.
+//! Cutting a rollout into more contexts, or its text into more segments, changes nothing of what is
+//! trained: the same tokens, positions and ends, and the same terms behind the same prefixes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod drawn;
 
@@ -8,7 +8,9 @@ use std::ops::Range;
 use drawn::{config, tree_of};
 use pleach_layout::{LayoutKind, Layouts, Sequence};
 use pleach_tests::{Drawn, Trees, trees};
-use pleach_tree::{Append, ContextId, Evict, Evicted, Extra, LossRun, Place, Record, Segment, SegmentId};
+use pleach_tree::{
+    Append, ContextId, Evict, Evicted, Extra, LossRun, Place, Record, Segment, SegmentId,
+};
 use proptest::prelude::*;
 
 /// An id that no record uses; the drawn ones stay below 1009.
@@ -16,14 +18,20 @@ const FRESH: u32 = 5000;
 
 /// One `append` becomes two.
 fn cut_append(records: &[Record], which: usize, at: usize) -> Vec<Record> {
-    let appends: Vec<usize> = (0..records.len()).filter(|&index| matches!(records[index], Record::Append(_))).collect();
+    let appends: Vec<usize> =
+        (0..records.len()).filter(|&index| matches!(records[index], Record::Append(_))).collect();
     let mut cut = records.to_vec();
     let Some(&index) = appends.get(which % appends.len().max(1)) else { return cut };
     if let Record::Append(append) = &records[index] {
         let (first, second) = append.segments.split_at(at % (append.segments.len() + 1));
         let middle = ContextId(FRESH);
         let half = |context, from, segments: &[SegmentId]| {
-            Record::Append(Append { context, from, segments: segments.to_vec(), extra: Extra::new() })
+            Record::Append(Append {
+                context,
+                from,
+                segments: segments.to_vec(),
+                extra: Extra::new(),
+            })
         };
         let halves = [half(middle, append.from, first), half(append.context, Some(middle), second)];
         cut.splice(index..=index, halves);
@@ -40,8 +48,11 @@ fn insert_context(records: &[Record], which: usize) -> Vec<Record> {
         Record::Fork(fork) => Some(fork.context),
         _ => None,
     };
-    let contexts: Vec<(usize, ContextId)> =
-        records.iter().enumerate().filter_map(|(index, record)| Some((index, made(record)?))).collect();
+    let contexts: Vec<(usize, ContextId)> = records
+        .iter()
+        .enumerate()
+        .filter_map(|(index, record)| Some((index, made(record)?)))
+        .collect();
     let mut cut = records.to_vec();
     let Some(&(index, context)) = contexts.get(which % contexts.len().max(1)) else { return cut };
     let copy = ContextId(FRESH);
@@ -60,7 +71,8 @@ fn insert_context(records: &[Record], which: usize) -> Vec<Record> {
             _ => {}
         }
     }
-    let append = Append { context: copy, from: Some(context), segments: Vec::new(), extra: Extra::new() };
+    let append =
+        Append { context: copy, from: Some(context), segments: Vec::new(), extra: Extra::new() };
     cut.insert(index + 1, Record::Append(append));
     cut
 }
@@ -83,9 +95,16 @@ fn cut_segment(records: &[Record], which: usize, at: usize) -> Option<Vec<Record
         return None;
     }
     let at = at as u32 % (segment.extent() as u32 + 1);
-    let (first, second) = (part(segment, segment.id, 0..at), part(segment, SegmentId(FRESH), at..segment.extent() as u32));
+    let (first, second) = (
+        part(segment, segment.id, 0..at),
+        part(segment, SegmentId(FRESH), at..segment.extent() as u32),
+    );
     let both = |list: &mut Vec<SegmentId>| {
-        let cut = list.iter().flat_map(|&id| [Some(id), (id == segment.id).then_some(second.id)]).flatten().collect();
+        let cut = list
+            .iter()
+            .flat_map(|&id| [Some(id), (id == segment.id).then_some(second.id)])
+            .flatten()
+            .collect();
         *list = cut;
     };
     let mut cut = Vec::new();
@@ -101,7 +120,9 @@ fn cut_segment(records: &[Record], which: usize, at: usize) -> Option<Vec<Record
             Record::Evict(evict) => {
                 let entries = evict.evicted.len();
                 if let Some(replacement) = &mut evict.replacement {
-                    if replacement.place == Place::InPlace && (entries, replacement.segments.len()) != (1, 1) {
+                    if replacement.place == Place::InPlace
+                        && (entries, replacement.segments.len()) != (1, 1)
+                    {
                         replacement.place = Place::BeforeFirst;
                     }
                     both(&mut replacement.segments);
@@ -119,11 +140,16 @@ fn cut_segment(records: &[Record], which: usize, at: usize) -> Option<Vec<Record
 
 fn counts_pieces(evict: &Evict, segment: SegmentId) -> bool {
     let Some(replacement) = &evict.replacement else {
-        return evict.evicted.iter().any(|entry| entry.segment == segment && entry.tokens.is_some());
+        return evict
+            .evicted
+            .iter()
+            .any(|entry| entry.segment == segment && entry.tokens.is_some());
     };
     let entries = evict.evicted.len();
-    let one_each = replacement.place == Place::InPlace && entries == replacement.segments.len() && entries > 1;
-    let ranged = evict.evicted.iter().any(|entry| entry.segment == segment && entry.tokens.is_some());
+    let one_each =
+        replacement.place == Place::InPlace && entries == replacement.segments.len() && entries > 1;
+    let ranged =
+        evict.evicted.iter().any(|entry| entry.segment == segment && entry.tokens.is_some());
     ranged || one_each || matches!(replacement.place, Place::Index(_))
 }
 
@@ -134,7 +160,8 @@ fn part(segment: &Segment, id: SegmentId, Range { start, end }: Range<u32>) -> S
         end: run.end.min(end).saturating_sub(start),
         weight: run.weight,
     };
-    let runs = |runs: &Vec<LossRun>| runs.iter().map(run).filter(|run| run.start < run.end).collect();
+    let runs =
+        |runs: &Vec<LossRun>| runs.iter().map(run).filter(|run| run.start < run.end).collect();
     Segment {
         id,
         tokens: segment.tokens.as_ref().map(|tokens| tokens[range.clone()].to_vec()),
@@ -154,8 +181,11 @@ fn all(records: &[Record]) -> Vec<Vec<Sequence>> {
 fn trained(sequence: &Sequence) -> Vec<(Vec<u32>, u32, u64)> {
     let seen = |row: i32| (0..=row).filter(move |&key| row < sequence.ends[key as usize]);
     let prefix = |row: u32| seen(row as i32).map(|key| sequence.tokens[key as usize]).collect();
-    let mut terms: Vec<_> =
-        sequence.terms.iter().map(|term| (prefix(term.source), term.target, term.weight.to_bits())).collect();
+    let mut terms: Vec<_> = sequence
+        .terms
+        .iter()
+        .map(|term| (prefix(term.source), term.target, term.weight.to_bits()))
+        .collect();
     terms.sort_unstable();
     terms
 }

@@ -1,4 +1,5 @@
-//! The terms that diverge between compressed and live views are found in the trie; reading both prefixes token by token finds the same.
+//! The terms that diverge between compressed and live views are found in the trie; reading both
+//! prefixes token by token finds the same.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod drawn;
 
@@ -12,7 +13,8 @@ fn naive(tree: &BranchTree) -> Vec<(u32, u32)> {
     let sequences = Layouts::new(tree).unwrap().compressed().unwrap().sequences;
     let diverges = |sequence: &pleach_layout::Sequence, term: &pleach_layout::Term| {
         let view = tree.view(GenerationId(term.generation)).unwrap();
-        sequence.tokens[..=term.source as usize] != view.tokens()[..view.context().tokens() + term.offset as usize]
+        sequence.tokens[..=term.source as usize]
+            != view.tokens()[..view.context().tokens() + term.offset as usize]
     };
     let of = |sequence: &pleach_layout::Sequence| {
         let terms = sequence.terms.iter().filter(|term| diverges(sequence, term));

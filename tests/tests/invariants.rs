@@ -1,6 +1,7 @@
-//! What must hold for any model on any tree, in float64: packed is segments to the last gradient, nothing outside a row's live
-//! view reaches it by a single bit, packing trees side by side changes nothing, and the tape under `kv_evict` is what a
-//! key/value cache computes. The published union mask is the counter-example: exact at one layer, wrong at two.
+//! What must hold for any model on any tree, in float64: packed is segments to the last gradient,
+//! nothing outside a row's live view reaches it by a single bit, packing trees side by side changes
+//! nothing, and the tape under `kv_evict` is what a key/value cache computes. The published union
+//! mask is the counter-example: exact at one layer, wrong at two.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod drawn;
 
@@ -8,16 +9,18 @@ use drawn::{config, tree_of};
 use pleach_layout::{Layouts, Sequence, Term, pack, union};
 use pleach_tests::{Trees, trees};
 use pleach_train::{
-    Batch, CausalModel, Decoder, DecoderConfig, Device, DeviceName, Equivalence, Family, Gradient, Precision, TermLogp,
-    UnionBatch, compare, evaluate, log_probabilities, replay, union_log_probabilities,
+    Batch, CausalModel, Decoder, DecoderConfig, Device, DeviceName, Equivalence, Family, Gradient,
+    Precision, TermLogp, UnionBatch, compare, evaluate, log_probabilities, replay,
+    union_log_probabilities,
 };
 use pleach_tree::{BranchTree, ReadOptions};
 use proptest::prelude::*;
 
 /// Rounding of the log-probabilities of one term, in nats.
 const LOGP: f64 = 1e-12;
-/// Rounding of gradients, relative to the largest of their tensor, which counts as at least 1e-6 of the largest of all: where a
-/// tensor's gradients all but cancel, one rounding of the largest, 2.2e-16, is 2.2e-10 of it, and a few add up.
+/// Rounding of gradients, relative to the largest of their tensor, which counts as at least 1e-6 of
+/// the largest of all: where a tensor's gradients all but cancel, one rounding of the largest,
+/// 2.2e-16, is 2.2e-10 of it, and a few add up.
 const GRADIENT: f64 = 1e-9;
 
 fn device() -> Device {
@@ -25,12 +28,14 @@ fn device() -> Device {
 }
 
 fn decoder(family: Family, layers: usize, seed: u64) -> Decoder {
-    Decoder::seeded(DecoderConfig::small(family, 64, layers), seed, Precision::F64, &device()).unwrap()
+    Decoder::seeded(DecoderConfig::small(family, 64, layers), seed, Precision::F64, &device())
+        .unwrap()
 }
 
 fn decoders() -> impl Strategy<Value = Decoder> {
     let family = prop_oneof![Just(Family::Llama), Just(Family::Qwen2), Just(Family::Qwen3)];
-    (family, 2_usize..=4, any::<u64>()).prop_map(|(family, layers, seed)| decoder(family, layers, seed))
+    (family, 2_usize..=4, any::<u64>())
+        .prop_map(|(family, layers, seed)| decoder(family, layers, seed))
 }
 
 fn packed(tree: &BranchTree) -> Sequence {
@@ -132,16 +137,21 @@ fn bits(model: &Decoder, sequence: &Sequence, row: usize) -> (Vec<u64>, Vec<(Str
 
 #[test]
 fn the_union_mask_is_exact_at_one_layer_and_wrong_at_two() {
-    let (tree, _) = BranchTree::read(evicting_three().as_bytes(), "evicting_three", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::read(evicting_three().as_bytes(), "evicting_three", ReadOptions::STRICT)
+            .unwrap();
     let layouts = Layouts::new(&tree).unwrap();
     let union = union(&layouts).unwrap().remove(0);
     let batch = UnionBatch { tokens: union.tokens, visible: union.visible, terms: union.terms };
     let gap = |layers| {
         let model = decoder(Family::Llama, layers, 5);
-        let exact = log_probabilities(&model, &layouts.segments().unwrap().sequences, &mut |_| {}).unwrap();
+        let exact =
+            log_probabilities(&model, &layouts.segments().unwrap().sequences, &mut |_| {}).unwrap();
         let found = union_log_probabilities(&model, &batch).unwrap();
         let of = |term: &TermLogp| {
-            let same = |other: &&TermLogp| (other.generation, other.offset) == (term.generation, term.offset);
+            let same = |other: &&TermLogp| {
+                (other.generation, other.offset) == (term.generation, term.offset)
+            };
             (exact.iter().find(same).unwrap().logp - term.logp).abs()
         };
         assert_eq!(found.len(), exact.len());
@@ -153,19 +163,33 @@ fn the_union_mask_is_exact_at_one_layer_and_wrong_at_two() {
 
 /// One token a call, and three calls' tokens evicted later with survivors behind each hole.
 fn evicting_three() -> String {
-    let mut lines = vec![r#"{"t":"header","version":1,"harness":"test","fidelity":"token"}"#.to_string()];
+    let mut lines =
+        vec![r#"{"t":"header","version":1,"harness":"test","fidelity":"token"}"#.to_string()];
     lines.push(r#"{"t":"segment","id":0,"role":"system","origin":"human","tokens":[40]}"#.into());
     lines.push(r#"{"t":"append","context":0,"from":null,"segments":[0]}"#.into());
     let mut context = 0;
     for id in 1..14 {
         let token = 11 * id % 61;
-        lines.push(format!(r#"{{"t":"segment","id":{id},"role":"assistant","origin":"policy","tokens":[{token}]}}"#));
-        lines.push(format!(r#"{{"t":"generation","id":{id},"context":{context},"output":[{id}]}}"#));
-        lines.push(format!(r#"{{"t":"append","context":{},"from":{context},"segments":[{id}]}}"#, context + 1));
+        lines.push(format!(
+            r#"{{"t":"segment","id":{id},"role":"assistant","origin":"policy","tokens":[{token}]}}"#
+        ));
+        lines
+            .push(format!(r#"{{"t":"generation","id":{id},"context":{context},"output":[{id}]}}"#));
+        lines.push(format!(
+            r#"{{"t":"append","context":{},"from":{context},"segments":[{id}]}}"#,
+            context + 1
+        ));
         context += 1;
-        if let Some(evicted) = [(7, 4), (10, 8), (12, 11)].iter().find(|(after, _)| *after == id).map(|(_, segment)| segment) {
+        if let Some(evicted) = [(7, 4), (10, 8), (12, 11)]
+            .iter()
+            .find(|(after, _)| *after == id)
+            .map(|(_, segment)| segment)
+        {
             let evicted = format!(r#"[{{"segment":{evicted}}}]"#);
-            lines.push(format!(r#"{{"t":"evict","context":{},"from":{context},"evicted":{evicted}}}"#, context + 1));
+            lines.push(format!(
+                r#"{{"t":"evict","context":{},"from":{context},"evicted":{evicted}}}"#,
+                context + 1
+            ));
             context += 1;
         }
     }

@@ -1,4 +1,5 @@
-//! Under kv_evict the packed layout is a token-by-token replay through a key/value cache, and nothing forks.
+//! Under kv_evict the packed layout is a token-by-token replay through a key/value cache, and
+//! nothing forks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod drawn;
 

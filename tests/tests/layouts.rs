@@ -1,5 +1,6 @@
-//! Under reprefill every layout is, to the index, what the specification says when it is read literally; interval ends nest,
-//! positions are depths, and every sampled token carries its declared weight once.
+//! Under reprefill every layout is, to the index, what the specification says when it is read
+//! literally; interval ends nest, positions are depths, and every sampled token carries its
+//! declared weight once.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod drawn;
 

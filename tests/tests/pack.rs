@@ -9,7 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn sequences(forest: &[Drawn], kind: LayoutKind) -> Vec<Sequence> {
-    let of = |records: &Drawn| Layouts::new(&tree_of(records)).unwrap().layout(kind).unwrap().sequences;
+    let of =
+        |records: &Drawn| Layouts::new(&tree_of(records)).unwrap().layout(kind).unwrap().sequences;
     forest.iter().flat_map(of).collect()
 }
 

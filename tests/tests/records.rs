@@ -1,12 +1,14 @@
-//! What is written is read back unchanged, and what lenient reading repairs is sound: written back, it passes strict reading
-//! with the same views and layouts.
+//! What is written is read back unchanged, and what lenient reading repairs is sound: written back,
+//! it passes strict reading with the same views and layouts.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod drawn;
 
 use drawn::{compare, config, tree_of, views};
 use pleach_layout::Layouts;
 use pleach_tests::{Drawn, Oracle, Trees, trees};
-use pleach_tree::{BranchTree, CacheSemantics, ReadOptions, Record, Severity, TreeError, write_records};
+use pleach_tree::{
+    BranchTree, CacheSemantics, ReadOptions, Record, Severity, TreeError, write_records,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -52,9 +54,15 @@ fn apply(records: &mut Vec<Record>, change: Change) {
         Change::Delete(a) => drop(records.remove(at(a))),
         Change::Duplicate(a, b) => records.insert(at(b), records[at(a)].clone()),
         Change::Swap(a, b) => records.swap(at(a), at(b)),
-        Change::Number(a, within, number) => edit(&mut records[at(a)], |value| renumber(value, &mut (within % 12), number)),
-        Change::Repeat(a, within) => edit(&mut records[at(a)], |value| relist(value, &mut (within % 4), true)),
-        Change::Shorten(a, within) => edit(&mut records[at(a)], |value| relist(value, &mut (within % 4), false)),
+        Change::Number(a, within, number) => {
+            edit(&mut records[at(a)], |value| renumber(value, &mut (within % 12), number))
+        }
+        Change::Repeat(a, within) => {
+            edit(&mut records[at(a)], |value| relist(value, &mut (within % 4), true))
+        }
+        Change::Shorten(a, within) => {
+            edit(&mut records[at(a)], |value| relist(value, &mut (within % 4), false))
+        }
     }
 }
 
@@ -111,7 +119,9 @@ fn sound(tree: &BranchTree) {
     let written = written(tree.records());
     let again = match BranchTree::read(written.as_slice(), "written back", ReadOptions::STRICT) {
         Ok((again, _)) => again,
-        Err(error) => panic!("repaired records are rejected: {error}\n{}", String::from_utf8_lossy(&written)),
+        Err(error) => {
+            panic!("repaired records are rejected: {error}\n{}", String::from_utf8_lossy(&written))
+        }
     };
     assert_eq!(again.records(), tree.records());
     assert_eq!(views(&again), views(tree));

@@ -1,4 +1,5 @@
-//! Reading streams: peak memory stays within a small multiple of what is kept, and of what is kept with a line beside it.
+//! Reading streams: peak memory stays within a small multiple of what is kept, and of what is kept
+//! with a line beside it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::io::{BufReader, Read};
 
@@ -24,7 +25,10 @@ impl Rollout {
             format!("{{\"t\":\"segment\",\"id\":{id},\"role\":\"tool\",\"origin\":\"environment\",\"tokens\":[{tokens}]}}\n")
                 .into_bytes();
         let from = id.checked_sub(1).map_or("null".into(), |from| from.to_string());
-        self.line.extend(format!("{{\"t\":\"append\",\"context\":{id},\"from\":{from},\"segments\":[{id}]}}\n").bytes());
+        self.line.extend(
+            format!("{{\"t\":\"append\",\"context\":{id},\"from\":{from},\"segments\":[{id}]}}\n")
+                .bytes(),
+        );
         self.turn += 1;
     }
 }

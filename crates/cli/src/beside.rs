@@ -2,7 +2,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The files that sessions have read as their own beside the one that each is named by, such as those of sub-agents.
+/// The files that sessions have read as their own beside the one that each is named by, such as
+/// those of sub-agents.
 #[derive(Debug, Default)]
 pub(crate) struct Beside(HashSet<PathBuf>);
 

@@ -19,7 +19,8 @@ enum Target {
     Atif,
 }
 
-/// Write a session as eviction records or ATIF, message by message, or as tokens where a tokenizer is named
+/// Write a session as eviction records or ATIF, message by message, or as tokens where a tokenizer
+/// is named
 #[derive(Args)]
 pub(crate) struct Convert {
     #[command(flatten)]
@@ -41,7 +42,10 @@ impl Convert {
         let text = loaded.tree.first_without_tokens().is_some();
         let named = self.tokens.tokenizer.is_some() || self.tokens.chat_template.is_some();
         if self.tokens.clip.is_some() && text && !named {
-            bail!("{}: --clip counts tokens, and the file holds text; name a --tokenizer too", loaded.name);
+            bail!(
+                "{}: --clip counts tokens, and the file holds text; name a --tokenizer too",
+                loaded.name
+            );
         }
         if named || self.tokens.clip.is_some() {
             loaded = self.input.load(file, &self.tokens)?;
@@ -50,8 +54,9 @@ impl Convert {
         if self.out.as_os_str() == "-" {
             return self.to.write(&loaded.tree, io::stdout().lock()).context("standard output");
         }
-        let out = File::create(&self.out)
-            .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;
+        let out = File::create(&self.out).with_context(|| {
+            format!("{}: cannot be written; choose another path for --out", self.out.display())
+        })?;
         self.to.write(&loaded.tree, out).with_context(|| self.out.display().to_string())
     }
 }
@@ -65,7 +70,9 @@ impl Target {
             Self::Atif => atif::write(tree, out),
         };
         match written {
-            Err(HarnessError::Write(source)) if source.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            Err(HarnessError::Write(source)) if source.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(ExitCode::SUCCESS)
+            }
             other => Ok(other.map(|()| ExitCode::SUCCESS)?),
         }
     }

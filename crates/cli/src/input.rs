@@ -13,7 +13,8 @@ use crate::{beside, output};
 /// What to read and how.
 #[derive(Args)]
 pub(crate) struct Input {
-    /// A session of a harness or an eviction-record file, - for standard input; check and inspect take a folder of them too
+    /// A session of a harness or an eviction-record file, - for standard input; check and inspect
+    /// take a folder of them too
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
     /// Read the file as this format, instead of the one that its content says
@@ -102,8 +103,8 @@ impl Input {
         Ok(self.opened.get_or_init(|| input).clone())
     }
 
-    /// The sessions to read: the path itself, or all sessions and record files below a folder, a part of which that cannot be listed
-    /// is one of them.
+    /// The sessions to read: the path itself, or all sessions and record files below a folder, a
+    /// part of which that cannot be listed is one of them.
     pub(crate) fn found(&self) -> Result<Vec<Result<PathBuf, Unlisted>>> {
         if !self.is_folder() || self.is_session(&self.path) {
             return Ok(vec![Ok(self.path.clone())]);
@@ -130,21 +131,30 @@ impl Input {
             }
         }
         if files.is_empty() {
-            bail!("{}: no session in this folder; name a session or an eviction-record file", self.path.display());
+            bail!(
+                "{}: no session in this folder; name a session or an eviction-record file",
+                self.path.display()
+            );
         }
         Ok(files)
     }
 
     /// Whether a folder is one session and not a place where sessions lie.
     fn is_session(&self, folder: &Path) -> bool {
-        pleach_harness::Input::open(folder).is_ok_and(|input| pleach_harness::detect(&input).is_ok())
+        pleach_harness::Input::open(folder)
+            .is_ok_and(|input| pleach_harness::detect(&input).is_ok())
     }
 
-    /// Whether a file is a session by its name; a document of JSON, of which there are many others, by its content.
+    /// Whether a file is a session by its name; a document of JSON, of which there are many others,
+    /// by its content.
     fn may_be_session(&self, path: &Path) -> bool {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name =
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-        let document = || pleach_harness::Input::open(path).is_ok_and(|input| pleach_harness::detect(&input).is_ok());
+        let document = || {
+            pleach_harness::Input::open(path)
+                .is_ok_and(|input| pleach_harness::detect(&input).is_ok())
+        };
         name.ends_with(".jsonl") || name.ends_with(".eval") || name.ends_with(".json") && document()
     }
 
@@ -167,15 +177,20 @@ impl Input {
         let (tree, found, usage, files) = match harness {
             Harness::Records => {
                 let read = BranchTree::read(input.reader()?, name.as_str(), self.options());
-                let (tree, report) = read.map_err(|error| match pleach_harness::misnamed(&input, harness) {
-                    Some(other) => other.into(),
-                    None => unread(error),
-                })?;
+                let (tree, report) =
+                    read.map_err(|error| match pleach_harness::misnamed(&input, harness) {
+                        Some(other) => other.into(),
+                        None => unread(error),
+                    })?;
                 (tree, report.diagnostics, None, Vec::new())
             }
             _ => {
                 let session = pleach_harness::convert_from(&input, Some(harness), self.options())?;
-                let (tree, mut report) = BranchTree::from_records(session.records, made_from(&name), ReadOptions::STRICT)?;
+                let (tree, mut report) = BranchTree::from_records(
+                    session.records,
+                    made_from(&name),
+                    ReadOptions::STRICT,
+                )?;
                 let mut found = session.report.diagnostics;
                 found.append(&mut report.diagnostics);
                 let files = beside::named(path, &tree.header().files);
@@ -190,7 +205,9 @@ impl Input {
         let mut loaded = self.read(path)?;
         if loaded.tree.first_without_tokens().is_some() {
             let renderer = tokens.renderer()?;
-            if let Some(rendered) = renderer.render(&loaded.tree).with_context(|| loaded.name.clone())? {
+            if let Some(rendered) =
+                renderer.render(&loaded.tree).with_context(|| loaded.name.clone())?
+            {
                 loaded.notes.push(format!("tokens made by tokenizer {}", renderer.identity().id));
                 loaded.notes.extend(rendered.notes);
                 loaded.tree = rebuild(rendered.records, &loaded.name)?;
@@ -200,7 +217,9 @@ impl Input {
         }
         if let Some(keep) = tokens.clip {
             loaded.tree = rebuild(pleach_tree::clip(loaded.tree.records(), keep), &loaded.name)?;
-            loaded.notes.push(format!("clipped to {keep} tokens of every segment, half from each end"));
+            loaded
+                .notes
+                .push(format!("clipped to {keep} tokens of every segment, half from each end"));
         }
         Ok(loaded)
     }
@@ -220,15 +239,20 @@ impl Tokens {
 }
 
 impl Loaded {
-    /// Writes what was found in the file to standard error: every fault and repair, and the first warnings.
+    /// Writes what was found in the file to standard error: every fault and repair, and the first
+    /// warnings.
     pub(crate) fn list_found(&self) {
         const WARNINGS: usize = 20;
-        let (warnings, others): (Vec<_>, Vec<_>) = self.found.iter().partition(|found| found.severity == Severity::Warning);
+        let (warnings, others): (Vec<_>, Vec<_>) =
+            self.found.iter().partition(|found| found.severity == Severity::Warning);
         for diagnostic in others.iter().chain(warnings.iter().take(WARNINGS)) {
             eprintln!("{diagnostic}");
         }
         if warnings.len() > WARNINGS {
-            eprintln!("... and {} more warnings; inspect --json lists them all", output::size(warnings.len() - WARNINGS));
+            eprintln!(
+                "... and {} more warnings; inspect --json lists them all",
+                output::size(warnings.len() - WARNINGS)
+            );
         }
     }
 }

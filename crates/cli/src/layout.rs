@@ -68,8 +68,14 @@ impl Layout {
             (sequences, kind) => {
                 let mut table = output::table([kind.name(), "tokens", "pairs", "terms"]);
                 for (index, sequence) in sequences.iter().enumerate() {
-                    let (tokens, terms) = (output::size(sequence.len()), output::size(sequence.terms.len()));
-                    table.add_row([format!("sequence {index}"), tokens, output::count(sequence.pairs()), terms]);
+                    let (tokens, terms) =
+                        (output::size(sequence.len()), output::size(sequence.terms.len()));
+                    table.add_row([
+                        format!("sequence {index}"),
+                        tokens,
+                        output::count(sequence.pairs()),
+                        terms,
+                    ]);
                 }
                 output::line(table.trim_fmt())?;
             }

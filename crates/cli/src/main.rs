@@ -15,9 +15,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Build the conditioning tree of an agent rollout whose harness compacts its context, and see what training on it would mean.
+/// Build the conditioning tree of an agent rollout whose harness compacts its context, and see what
+/// training on it would mean.
 ///
-/// Exit status: 0 when all is well, 1 when a check failed or did not fit into memory, 2 for bad input.
+/// Exit status: 0 when all is well, 1 when a check failed or did not fit into memory, 2 for bad
+/// input.
 #[derive(Parser)]
 #[command(name = "pleach", version, max_term_width = 100)]
 struct Cli {

@@ -44,7 +44,12 @@ enum Colours {
 
 impl Mask {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let ending = self.out.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+        let ending = self
+            .out
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default()
+            .to_lowercase();
         if !["png", "svg"].contains(&ending.as_str()) {
             bail!("{}: a picture's name ends in .png or .svg", self.out.display());
         }
@@ -64,8 +69,9 @@ impl Mask {
         };
         let picture = Picture::new(&layouts, &layouts.layout(self.layout.into())?, &options)?;
         let bytes = if ending == "svg" { picture.svg()?.into_bytes() } else { picture.png()? };
-        std::fs::write(&self.out, bytes)
-            .with_context(|| format!("{}: cannot be written; choose another path for --out", self.out.display()))?;
+        std::fs::write(&self.out, bytes).with_context(|| {
+            format!("{}: cannot be written; choose another path for --out", self.out.display())
+        })?;
         let (width, height) = picture.size();
         output::line(format!("{}: {width:.0} x {height:.0}", self.out.display()))?;
         Ok(ExitCode::SUCCESS)

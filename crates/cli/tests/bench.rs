@@ -1,13 +1,27 @@
-//! Contract: `pleach bench` says for what its figures hold, has a row for every problem, length, way and pass, tells why a row has
-//! no time, and keeps its keys, whose names carry the unit. No test looks at a time.
+//! Contract: `pleach bench` says for what its figures hold, has a row for every problem, length,
+//! way and pass, tells why a row has no time, and keeps its keys, whose names carry the unit. No
+//! test looks at a time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod pleach;
 
 use pleach::{failure, json, stdout};
 use serde_json::Value;
 
-const SMALL: [&str; 13] =
-    ["bench", "--tokens", "96,130", "--heads", "2", "--kv-heads", "1", "--head-dim", "16", "--repeats", "2", "--product", "32"];
+const SMALL: [&str; 13] = [
+    "bench",
+    "--tokens",
+    "96,130",
+    "--heads",
+    "2",
+    "--kv-heads",
+    "1",
+    "--head-dim",
+    "16",
+    "--repeats",
+    "2",
+    "--product",
+    "32",
+];
 
 fn keys(value: &Value) -> Vec<String> {
     value.as_object().unwrap().keys().cloned().collect()
@@ -19,7 +33,9 @@ fn rows(report: &Value, key: &str) -> Vec<Value> {
 
 #[test]
 fn json_holds_the_environment_and_a_row_for_every_way_and_pass() {
-    let report = json(&[&SMALL[..], &["--problem", "fold,causal", "--memory-tokens", "300", "--json"]].concat());
+    let report = json(
+        &[&SMALL[..], &["--problem", "fold,causal", "--memory-tokens", "300", "--json"]].concat(),
+    );
     insta::assert_snapshot!("bench-keys", shape(&report));
     let rows = rows(&report, "rows");
     assert_eq!(rows.len(), 2 * 2 * 4 * 2, "lengths, problems, ways and passes");
@@ -27,16 +43,28 @@ fn json_holds_the_environment_and_a_row_for_every_way_and_pass() {
         let is_the_path = row["problem"] == "causal" && row["way"] == "causal_equal_pairs";
         assert_eq!(row["skipped"].is_string(), is_the_path, "{row}");
         assert_eq!(row["time_s"].is_null(), is_the_path, "{row}");
-        assert_eq!(row["backward_difference_s"].is_number(), row["pass"] == "forward_backward" && !is_the_path, "{row}");
-        assert!(is_the_path || row["time_s"].as_f64().unwrap() > 0.0 && row["rate"].as_f64().unwrap() > 0.0, "{row}");
-        assert!(row["least_s"].as_f64() <= row["time_s"].as_f64() && row["time_s"].as_f64() <= row["greatest_s"].as_f64());
+        assert_eq!(
+            row["backward_difference_s"].is_number(),
+            row["pass"] == "forward_backward" && !is_the_path,
+            "{row}"
+        );
+        assert!(
+            is_the_path
+                || row["time_s"].as_f64().unwrap() > 0.0 && row["rate"].as_f64().unwrap() > 0.0,
+            "{row}"
+        );
+        assert!(
+            row["least_s"].as_f64() <= row["time_s"].as_f64()
+                && row["time_s"].as_f64() <= row["greatest_s"].as_f64()
+        );
     }
 }
 
 #[test]
 fn visible_pairs_and_tiles_are_those_of_the_problem() {
     let report = json(&[&SMALL[..], &["--problem", "causal", "--json"]].concat());
-    let pairs: Vec<u64> = rows(&report, "rows").iter().map(|row| row["pairs"].as_u64().unwrap()).collect();
+    let pairs: Vec<u64> =
+        rows(&report, "rows").iter().map(|row| row["pairs"].as_u64().unwrap()).collect();
     assert!(pairs.contains(&(96 * 97 / 2)) && pairs.contains(&(130 * 131 / 2)), "{pairs:?}");
     let schedule = rows(&report, "schedule");
     let tokens: Vec<u64> = schedule.iter().map(|row| row["tokens"].as_u64().unwrap()).collect();
@@ -78,7 +106,8 @@ fn the_page_says_machine_threads_dtype_command_and_method() {
     ] {
         assert!(page.contains(part), "{part} is missing in:\n{page}");
     }
-    let ragged = page.lines().filter(|line| line.starts_with('|')).find(|line| !line.ends_with('|'));
+    let ragged =
+        page.lines().filter(|line| line.starts_with('|')).find(|line| !line.ends_with('|'));
     assert_eq!(ragged, None);
 }
 
@@ -95,13 +124,16 @@ fn unknown_problems_and_heads_that_do_not_divide_are_bad_input() {
 
 #[test]
 fn sizes_that_no_memory_holds_are_bad_input() {
-    for (option, size, most) in
-        [("--heads", "1000000000000", "65536"), ("--head-dim", "1000000", "65536"), ("--product", "1000000", "32768")]
-    {
+    for (option, size, most) in [
+        ("--heads", "1000000000000", "65536"),
+        ("--head-dim", "1000000", "65536"),
+        ("--product", "1000000", "32768"),
+    ] {
         let (status, message) = failure(&["bench", option, size]);
         assert_eq!((status, message.contains(most)), (2, true), "{message}");
     }
-    let (status, message) = failure(&["bench", "--heads", "65536", "--head-dim", "65536", "--tokens", "16777216"]);
+    let (status, message) =
+        failure(&["bench", "--heads", "65536", "--head-dim", "65536", "--tokens", "16777216"]);
     assert_eq!(status, 2, "{message}");
     assert!(message.contains("are free") && message.contains("--head-dim"), "{message}");
 }

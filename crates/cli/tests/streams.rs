@@ -1,4 +1,5 @@
-//! What is no regular file: a session from a pipe is read whole and once; what is written goes into what lies there, link or device.
+//! What is no regular file: a session from a pipe is read whole and once; what is written goes into
+//! what lies there, link or device.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 mod pleach;
@@ -13,7 +14,8 @@ use serde_json::Value;
 const GATE: &str = "examples/records/gate.jsonl";
 const SESSION: &str = "examples/sessions/compacted.jsonl";
 
-/// A folder with a copy of a file that has no sub-agents beside it, as a pipe has none, and the path of the copy.
+/// A folder with a copy of a file that has no sub-agents beside it, as a pipe has none, and the
+/// path of the copy.
 fn alone(file: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("alone.jsonl");
@@ -36,7 +38,10 @@ fn a_session_from_a_pipe_is_the_one_that_its_file_holds() {
             let output = piped(file, &["inspect", name, "--json"]);
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             let read: Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert!(read["stats"] == whole["stats"] && read["harness"] == whole["harness"], "{name}: {read}");
+            assert!(
+                read["stats"] == whole["stats"] && read["harness"] == whole["harness"],
+                "{name}: {read}"
+            );
         }
         let output = piped(file, &["check", "-", "--no-model", "--json"]);
         let read: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -56,14 +61,26 @@ fn a_pipe_that_is_read_twice_because_of_a_template_is_converted_whole() {
     let whole = stdout(&args(&copy));
     let output = piped(SESSION, &args("-"));
     let read = String::from_utf8(output.stdout).unwrap();
-    assert!(calls(&whole) > 0 && calls(&read) == calls(&whole), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        calls(&whole) > 0 && calls(&read) == calls(&whole),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
 fn an_empty_pipe_is_named() {
-    let output = Command::cargo_bin("pleach").unwrap().args(["inspect", "-"]).write_stdin("").output().unwrap();
+    let output = Command::cargo_bin("pleach")
+        .unwrap()
+        .args(["inspect", "-"])
+        .write_stdin("")
+        .output()
+        .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && error.contains("standard input: is empty"), "{error}");
+    assert!(
+        output.status.code() == Some(2) && error.contains("standard input: is empty"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -86,7 +103,10 @@ fn gradients_are_written_through_a_link_into_a_file_that_keeps_its_mode() {
 fn gradients_that_cannot_be_written_name_the_path_that_was_given() {
     for path in ["/dev/full", "/no-such-folder/out.safetensors"] {
         let (status, error) = failure(&["check", GATE, "--clip", "8", "--gradients", path]);
-        assert!(status == 2 && error.contains(&format!("{path}: ")) && !error.contains(".tmp"), "{error}");
+        assert!(
+            status == 2 && error.contains(&format!("{path}: ")) && !error.contains(".tmp"),
+            "{error}"
+        );
     }
     assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device());
 }
@@ -95,7 +115,15 @@ fn gradients_that_cannot_be_written_name_the_path_that_was_given() {
 fn standard_output_that_cannot_be_written_is_named() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pleach"));
-    let output = command.current_dir(pleach::root()).args(["convert", SESSION, "--out", "-"]).stdout(full).output().unwrap();
+    let output = command
+        .current_dir(pleach::root())
+        .args(["convert", SESSION, "--out", "-"])
+        .stdout(full)
+        .output()
+        .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && error.contains("standard output: cannot be written"), "{error}");
+    assert!(
+        output.status.code() == Some(2) && error.contains("standard output: cannot be written"),
+        "{error}"
+    );
 }

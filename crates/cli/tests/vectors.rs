@@ -1,5 +1,6 @@
-//! What the program prints for the conformance vectors is what an independent implementation expects: sizes, arrays,
-//! log-probabilities to 1e-10 nats and gradients to 1e-9 relative, in float64.
+//! What the program prints for the conformance vectors is what an independent implementation
+//! expects: sizes, arrays, log-probabilities to 1e-10 nats and gradients to 1e-9 relative, in
+//! float64.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod pleach;
 
@@ -16,8 +17,10 @@ fn vectors() -> Vec<(PathBuf, Value)> {
         eprintln!("skipped: the conformance vectors are not at {}", folder.display());
         return Vec::new();
     };
-    let mut cases: Vec<PathBuf> =
-        entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("expected.json").exists()).collect();
+    let mut cases: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("expected.json").exists())
+        .collect();
     cases.sort();
     let read = |case: PathBuf| {
         let expected = std::fs::read_to_string(case.join("expected.json")).unwrap();
@@ -55,11 +58,16 @@ fn layout_prints_the_expected_arrays() {
 fn assert_covers(found: &Value, expected: &Value, at: &str) {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
-            expected.iter().for_each(|(key, value)| assert_covers(&found[key], value, &format!("{at}.{key}")));
+            expected
+                .iter()
+                .for_each(|(key, value)| assert_covers(&found[key], value, &format!("{at}.{key}")));
         }
         (Value::Array(found), Value::Array(expected)) => {
             assert_eq!(found.len(), expected.len(), "{at}");
-            found.iter().zip(expected).for_each(|(found, expected)| assert_covers(found, expected, at));
+            found
+                .iter()
+                .zip(expected)
+                .for_each(|(found, expected)| assert_covers(found, expected, at));
         }
         (found, expected) => assert_eq!(found, expected, "{at}"),
     }
@@ -70,13 +78,27 @@ fn check_prints_the_expected_log_probabilities() {
     for device in devices() {
         for (case, expected) in vectors() {
             for (model, expected) in expected["models"].as_object().unwrap() {
-                let folder = case.parent().unwrap().join("models").join(model).display().to_string();
-                let found = pleach::json(&["check", &records(&case), "--model", &folder, "--device", device, "--json"]);
+                let folder =
+                    case.parent().unwrap().join("models").join(model).display().to_string();
+                let found = pleach::json(&[
+                    "check",
+                    &records(&case),
+                    "--model",
+                    &folder,
+                    "--device",
+                    device,
+                    "--json",
+                ]);
                 for (layout, expected) in expected["logp"].as_object().unwrap() {
                     let at = format!("{layout} of {} with {model} on {device}", case.display());
                     assert_near(&logp(&found["logp"][layout]), &logp(expected), 1e-10, &at);
                 }
-                assert_eq!(found["equivalence"]["holds"], true, "{} with {model} on {device}", case.display());
+                assert_eq!(
+                    found["equivalence"]["holds"],
+                    true,
+                    "{} with {model} on {device}",
+                    case.display()
+                );
                 assert_eq!(found["equivalence"]["dtype"], "f64");
             }
         }
@@ -90,11 +112,18 @@ fn devices() -> Vec<&'static str> {
 }
 
 fn logp(list: &Value) -> BTreeMap<(u64, u64), f64> {
-    let term = |term: &Value| ((term[0].as_u64().unwrap(), term[1].as_u64().unwrap()), term[2].as_f64().unwrap());
+    let term = |term: &Value| {
+        ((term[0].as_u64().unwrap(), term[1].as_u64().unwrap()), term[2].as_f64().unwrap())
+    };
     list.as_array().unwrap().iter().map(term).collect()
 }
 
-fn assert_near(found: &BTreeMap<(u64, u64), f64>, expected: &BTreeMap<(u64, u64), f64>, tolerance: f64, at: &str) {
+fn assert_near(
+    found: &BTreeMap<(u64, u64), f64>,
+    expected: &BTreeMap<(u64, u64), f64>,
+    tolerance: f64,
+    at: &str,
+) {
     assert!(found.keys().eq(expected.keys()), "{at}: other terms");
     for (term, expected) in expected {
         let difference = (found[term] - expected).abs();
@@ -113,16 +142,31 @@ fn check_writes_the_expected_gradients() {
             for layout in ["packed", "segments"] {
                 let out = folder.path().join("gradients.safetensors");
                 let paths = [records(&case), model.clone(), out.display().to_string()];
-                pleach::stdout(&["check", &paths[0], "--model", &paths[1], "--gradients", &paths[2], "--layout", layout]);
-                assert_gradients(&std::fs::read(&out).unwrap(), &golden, &format!("{layout} of {}, {model}", case.display()));
+                pleach::stdout(&[
+                    "check",
+                    &paths[0],
+                    "--model",
+                    &paths[1],
+                    "--gradients",
+                    &paths[2],
+                    "--layout",
+                    layout,
+                ]);
+                assert_gradients(
+                    &std::fs::read(&out).unwrap(),
+                    &golden,
+                    &format!("{layout} of {}, {model}", case.display()),
+                );
             }
         }
     }
 }
 
-/// Names, shapes and values; relative as the largest difference over the largest of the tensor, at least 1e-6 of all.
+/// Names, shapes and values; relative as the largest difference over the largest of the tensor, at
+/// least 1e-6 of all.
 fn assert_gradients(found: &[u8], expected: &[u8], at: &str) {
-    let (found, expected) = (SafeTensors::deserialize(found).unwrap(), SafeTensors::deserialize(expected).unwrap());
+    let (found, expected) =
+        (SafeTensors::deserialize(found).unwrap(), SafeTensors::deserialize(expected).unwrap());
     let names = |tensors: &SafeTensors<'_>| -> Vec<String> {
         let mut names: Vec<String> = tensors.names().into_iter().map(ToString::to_string).collect();
         names.sort();
@@ -130,10 +174,16 @@ fn assert_gradients(found: &[u8], expected: &[u8], at: &str) {
     };
     assert_eq!(names(&found), names(&expected), "{at}");
     let largest = |values: &[f64]| values.iter().fold(0.0, |max: f64, value| max.max(value.abs()));
-    let floor = expected.iter().map(|(_, tensor)| largest(&values(tensor.data()))).fold(0.0, f64::max) * 1e-6;
+    let floor =
+        expected.iter().map(|(_, tensor)| largest(&values(tensor.data()))).fold(0.0, f64::max)
+            * 1e-6;
     for (name, tensor) in expected.iter() {
         let other = found.tensor(name).unwrap();
-        assert_eq!((other.shape(), other.dtype()), (tensor.shape(), tensor.dtype()), "{name} in {at}");
+        assert_eq!(
+            (other.shape(), other.dtype()),
+            (tensor.shape(), tensor.dtype()),
+            "{name} in {at}"
+        );
         let (found, expected) = (values(other.data()), values(tensor.data()));
         let differences: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| a - b).collect();
         let error = largest(&differences) / largest(&expected).max(floor);

@@ -1,5 +1,5 @@
-//! The verbs on the examples of this repository, and what they say to bad input: status 2, and on standard error the file, the
-//! line and what to do.
+//! The verbs on the examples of this repository, and what they say to bad input: status 2, and on
+//! standard error the file, the line and what to do.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod pleach;
 
@@ -16,7 +16,10 @@ fn convert_writes_records_that_convert_reads() {
     let records = std::fs::read_to_string(&out).unwrap();
     assert!(records.lines().all(|line| !line.contains("\"tokens\":[")), "no tokenizer was named");
     assert_eq!(stdout(&["convert", &out, "--out", "-"]), records);
-    assert_eq!(json(&["inspect", &out, "--json"])["stats"], json(&["inspect", SESSION, "--json"])["stats"]);
+    assert_eq!(
+        json(&["inspect", &out, "--json"])["stats"],
+        json(&["inspect", SESSION, "--json"])["stats"]
+    );
 }
 
 #[test]
@@ -28,8 +31,14 @@ fn check_tells_how_far_each_layout_is_from_the_live_views() {
     for layout in ["compressed", "full"] {
         assert!(report["gap"][layout]["all"]["max"].as_f64().unwrap() > 1e-3, "{layout}: {report}");
     }
-    assert!(report["union_gap"]["all"]["max"].as_f64().unwrap() > 1e-3, "two layers see through the union mask");
-    assert_eq!(report["logp"]["exact"].as_array().unwrap().len(), report["stats"]["sampled_tokens"].as_u64().unwrap() as usize);
+    assert!(
+        report["union_gap"]["all"]["max"].as_f64().unwrap() > 1e-3,
+        "two layers see through the union mask"
+    );
+    assert_eq!(
+        report["logp"]["exact"].as_array().unwrap().len(),
+        report["stats"]["sampled_tokens"].as_u64().unwrap() as usize
+    );
 }
 
 #[test]
@@ -46,7 +55,10 @@ fn check_writes_a_page_that_loads_nothing() {
     let page = std::fs::read_to_string(&out).unwrap();
     assert!(page.contains("<svg") && page.contains("gate.jsonl"));
     let outside = page.replace("http://www.w3.org/2000/svg", "");
-    assert!(!outside.contains("http://") && !outside.contains("https://"), "the page names another host");
+    assert!(
+        !outside.contains("http://") && !outside.contains("https://"),
+        "the page names another host"
+    );
 }
 
 #[test]
@@ -55,26 +67,40 @@ fn check_clips_and_says_so() {
     assert!(report["notes"][0].as_str().unwrap().contains("clipped"));
     let whole = json(&["check", GATE, "--no-model", "--json"]);
     assert_eq!(report["stats"]["evictions"], whole["stats"]["evictions"]);
-    assert!(report["stats"]["packed"]["tokens"].as_u64() < whole["stats"]["packed"]["tokens"].as_u64());
+    assert!(
+        report["stats"]["packed"]["tokens"].as_u64() < whole["stats"]["packed"]["tokens"].as_u64()
+    );
 }
 
 #[test]
 fn a_model_part_that_does_not_fit_is_left_out_and_a_fitting_clip_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.jsonl");
-    let mut records = String::from("{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n");
+    let mut records = String::from(
+        "{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n",
+    );
     let tokens: Vec<u32> = (0..2_000_000).map(|at| at % 50).collect();
-    records += &format!("{{\"t\":\"segment\",\"id\":0,\"role\":\"user\",\"origin\":\"human\",\"tokens\":{tokens:?}}}\n");
+    records += &format!(
+        "{{\"t\":\"segment\",\"id\":0,\"role\":\"user\",\"origin\":\"human\",\"tokens\":{tokens:?}}}\n"
+    );
     records += "{\"t\":\"append\",\"context\":0,\"from\":null,\"segments\":[0]}\n";
     records += "{\"t\":\"segment\",\"id\":1,\"role\":\"assistant\",\"origin\":\"policy\",\"tokens\":[1,2,3]}\n";
     records += "{\"t\":\"generation\",\"id\":0,\"context\":0,\"output\":[1]}\n";
     std::fs::write(&path, records).unwrap();
     let path = path.display().to_string();
     let output = pleach::pleach(&["check", &path]);
-    let (text, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(1), "nothing was compared, and nobody asked for that: {error}");
+    let (text, error) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "nothing was compared, and nobody asked for that: {error}"
+    );
     assert!(error.contains(&format!("error: {path}: the model part needs about")), "{error}");
-    assert!(error.contains("--clip ") && error.contains("--dtype f32") && error.contains("--no-model"), "{error}");
+    assert!(
+        error.contains("--clip ") && error.contains("--dtype f32") && error.contains("--no-model"),
+        "{error}"
+    );
     assert!(stdout(&["check", &path, "--no-model"]).contains("2,000,003"));
     assert!(text.contains("2,000,003"), "the table is printed all the same: {text}");
     let (_, advice) = text.split_once("--clip ").unwrap();
@@ -96,7 +122,10 @@ fn mask_writes_png_and_svg_by_the_ending() {
         assert!(std::fs::read(&out).unwrap().starts_with(start), "{name}");
     }
     let (status, message) = failure(&["mask", GATE, "--out", "mask.jpg"]);
-    assert_eq!((status, message.trim()), (2, "error: mask.jpg: a picture's name ends in .png or .svg"));
+    assert_eq!(
+        (status, message.trim()),
+        (2, "error: mask.jpg: a picture's name ends in .png or .svg")
+    );
 }
 
 #[test]
@@ -164,7 +193,8 @@ fn a_file_in_which_nothing_was_sampled_is_checked_and_well() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nothing.jsonl");
     std::fs::write(&path, NOTHING_SAMPLED).unwrap();
-    let (path, page) = (path.display().to_string(), folder.path().join("page.html").display().to_string());
+    let (path, page) =
+        (path.display().to_string(), folder.path().join("page.html").display().to_string());
     let report = json(&["check", &path, "--with-union", "--html", &page, "--json"]);
     assert_eq!(report["stats"]["sampled_tokens"], 0);
     assert_eq!(report["equivalence"]["holds"], true);
@@ -172,7 +202,10 @@ fn a_file_in_which_nothing_was_sampled_is_checked_and_well() {
     assert!(report["notes"].as_array().unwrap().iter().any(|found| found == note), "{report}");
     let output = pleach::pleach(&["check", &path]);
     let warning = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && warning.contains(&format!("warning: {path}: {note}")), "{warning}");
+    assert!(
+        output.status.success() && warning.contains(&format!("warning: {path}: {note}")),
+        "{warning}"
+    );
 }
 
 #[test]
@@ -180,11 +213,15 @@ fn gradients_that_would_not_fit_are_an_error_and_not_a_missing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.jsonl");
     let tokens: Vec<u32> = (0..2_000_000).map(|at| at % 50).collect();
-    std::fs::write(&path, NOTHING_SAMPLED.replace("[1,2]", &format!("{tokens:?}")) + SAMPLED).unwrap();
+    std::fs::write(&path, NOTHING_SAMPLED.replace("[1,2]", &format!("{tokens:?}")) + SAMPLED)
+        .unwrap();
     let out = folder.path().join("gradients.safetensors").display().to_string();
     let (status, message) = failure(&["check", &path.display().to_string(), "--gradients", &out]);
     assert_eq!(status, 2);
-    assert!(message.contains("no gradients are written") && message.contains("--clip "), "{message}");
+    assert!(
+        message.contains("no gradients are written") && message.contains("--clip "),
+        "{message}"
+    );
 }
 
 const SAMPLED: &str = r#"{"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[1],"logprobs":[-0.5]}
@@ -214,9 +251,15 @@ fn ids_and_vocabularies_beyond_every_device_index_are_bad_input() {
     };
     for id in ["4294967295", "2147483647"] {
         let message = told(NOTHING_SAMPLED.replace("[1,2]", &format!("[{id}]")));
-        assert!(message.contains(&format!("large.jsonl: token id {id} is above 2^31 - 2")), "{message}");
+        assert!(
+            message.contains(&format!("large.jsonl: token id {id} is above 2^31 - 2")),
+            "{message}"
+        );
     }
     let tokenizer = r#""fidelity":"token","tokenizer":{"id":"t","vocab_size":4000000000}"#;
     let message = told(NOTHING_SAMPLED.replace(r#""fidelity":"token""#, tokenizer));
-    assert!(message.contains("header.tokenizer.vocab_size: 4000000000 is above 2^31 - 1"), "{message}");
+    assert!(
+        message.contains("header.tokenizer.vocab_size: 4000000000 is above 2^31 - 1"),
+        "{message}"
+    );
 }

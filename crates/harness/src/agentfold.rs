@@ -1,12 +1,16 @@
 //! Runs of AgentFold (arXiv 2510.24699), replayed from raw outputs as the paper describes it.
 //!
-//! A line, or a document, is `{"harness":"agentfold","system","question","steps":[{"output","observation"}]}`. Every output but the first one
-//! holds a folding directive, an object `{"range":[k, t-1],"summary"}`, which may also stand beside it as `fold`. The next context is the
-//! question, the summaries of earlier steps, and the last interaction: what the output says behind its directive, and the
-//! observation. So at each step the summaries and the interaction of the steps k to t-1 leave, with the reasoning and the directive
-//! themselves, and the summary stands where the first of them stood; the call that says it is the author.
+//! A line, or a document, is
+//! `{"harness":"agentfold","system","question","steps":[{"output","observation"}]}`. Every output
+//! but the first one holds a folding directive, an object `{"range":[k, t-1],"summary"}`, which may
+//! also stand beside it as `fold`. The next context is the question, the summaries of earlier
+//! steps, and the last interaction: what the output says behind its directive, and the observation.
+//! So at each step the summaries and the interaction of the steps k to t-1 leave, with the
+//! reasoning and the directive themselves, and the summary stands where the first of them stood;
+//! the call that says it is the author.
 //!
-//! How the harness words the parts of its prompt is not recorded: they are the bare texts, and the fidelity is `inferred`.
+//! How the harness words the parts of its prompt is not recorded: they are the bare texts, and the
+//! fidelity is `inferred`.
 use std::ops::RangeInclusive;
 
 use pleach_tree::{Fidelity, Origin, Part, ReadOptions, ReplacementKind, Role, Segment, Trigger};
@@ -20,7 +24,8 @@ use crate::{Conversion, HarnessError, Input};
 
 /// How a run of AgentFold is told from other files.
 pub(crate) const FORMAT: Format =
-    Format::new("agentfold", "an AgentFold run of raw outputs", is_run, convert).with_least(Shape::answers_in_steps);
+    Format::new("agentfold", "an AgentFold run of raw outputs", is_run, convert)
+        .with_least(Shape::answers_in_steps);
 
 fn is_run(shape: &Shape) -> bool {
     let steps = shape.has("question") && shape.has("steps[].output");
@@ -60,9 +65,11 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut count = 0;
     member.values(options, &mut report, |run: Run, at, _| {
         count += 1;
-        let conversation = if count == 1 { 0 } else { script.conversation_of(&format!("r{}", count - 1), "main") };
+        let conversation =
+            if count == 1 { 0 } else { script.conversation_of(&format!("r{}", count - 1), "main") };
         let spot = Spot { file, at: at.clone() };
-        Workspace { conversation, spot, last: None, heads: Vec::new(), blocks: Vec::new() }.run(&mut script, run);
+        Workspace { conversation, spot, last: None, heads: Vec::new(), blocks: Vec::new() }
+            .run(&mut script, run);
     })?;
     script.draft.report.diagnostics.append(&mut report.diagnostics);
     script.play()
@@ -103,7 +110,14 @@ impl Workspace {
         self.heads.push(node);
     }
 
-    fn step(&mut self, script: &mut Script, step: Step, number: u32, model: Option<&str>, key: &str) {
+    fn step(
+        &mut self,
+        script: &mut Script,
+        step: Step,
+        number: u32,
+        model: Option<&str>,
+        key: &str,
+    ) {
         let found = directive(&step.output);
         let (fold, cut) = match found {
             Some((fold, start, end)) => (Some(step.fold.unwrap_or(fold)), Some((start, end))),
@@ -111,7 +125,11 @@ impl Workspace {
         };
         let said = |part: &str| self.spot.segment(key, script::said(Part::Content, part));
         let output: Vec<Segment> = match cut {
-            Some((start, end)) => [&step.output[..start], &step.output[start..end], &step.output[end..]].map(said).into(),
+            Some((start, end)) => {
+                [&step.output[..start], &step.output[start..end], &step.output[end..]]
+                    .map(said)
+                    .into()
+            }
             None => vec![said(&step.output)],
         };
         let rest = output.len() - 1;
@@ -127,11 +145,21 @@ impl Workspace {
         self.blocks.push(Block { steps: number..=number, nodes });
     }
 
-    /// Puts a summary for the blocks of its range; what the output says before its last part leaves too.
-    fn fold(&mut self, script: &mut Script, fold: Option<Fold>, call: usize, rest: usize, number: u32, key: &str) {
+    /// Puts a summary for the blocks of its range; what the output says before its last part leaves
+    /// too.
+    fn fold(
+        &mut self,
+        script: &mut Script,
+        fold: Option<Fold>,
+        call: usize,
+        rest: usize,
+        number: u32,
+        key: &str,
+    ) {
         let Some(fold) = fold else {
             if number > 1 {
-                let message = "the output holds no folding directive; nothing is folded at this step";
+                let message =
+                    "the output holds no folding directive; nothing is folded at this step";
                 script.draft.fault(&self.spot.at, &format!("{key}.output"), "no-fold", message);
             }
             return;
@@ -139,10 +167,13 @@ impl Workspace {
         let (from, to) = fold.range;
         let inside = |block: &Block| from <= *block.steps.start() && *block.steps.end() <= to;
         let touched = |block: &Block| from <= *block.steps.end() && *block.steps.start() <= to;
-        let exact =
-            self.blocks.iter().filter(|block| touched(block)).all(inside) && self.blocks.iter().any(inside) && to < number;
+        let exact = self.blocks.iter().filter(|block| touched(block)).all(inside)
+            && self.blocks.iter().any(inside)
+            && to < number;
         if !exact {
-            let message = format!("no blocks of the context make up the steps {from} to {to}; nothing is folded at this step");
+            let message = format!(
+                "no blocks of the context make up the steps {from} to {to}; nothing is folded at this step"
+            );
             script.draft.fault(&self.spot.at, &format!("{key}.output"), "fold-range", message);
             return;
         }
@@ -156,12 +187,15 @@ impl Workspace {
                 items.extend(summary.take().map(|summary| Item::New(vec![summary])));
             }
             if !inside(block) {
-                items
-                    .extend(block.nodes.iter().map(|&(node, part)| part.map_or(Item::Of(node), |part| Item::Part(node, part))));
+                items.extend(block.nodes.iter().map(|&(node, part)| {
+                    part.map_or(Item::Of(node), |part| Item::Part(node, part))
+                }));
             }
         }
         items.push(Item::Part(call, rest));
-        let change = Change::new(ReplacementKind::Summary).by(Author::Of(call)).trigger(Some(Trigger::Policy));
+        let change = Change::new(ReplacementKind::Summary)
+            .by(Author::Of(call))
+            .trigger(Some(Trigger::Policy));
         let list = self.node(script, Node::List(Box::new(List { items, change })));
         self.blocks.retain(|block| !inside(block));
         self.blocks.insert(first, Block { steps: from..=to, nodes: vec![(list, None)] });

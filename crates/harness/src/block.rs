@@ -40,9 +40,10 @@ impl Content {
     pub(crate) fn texts(self) -> Vec<String> {
         match self {
             Self::Text(text) => vec![text],
-            Self::Blocks(blocks) => {
-                blocks.into_iter().map(|mut block| block.thinking.take().unwrap_or_else(|| text_of(block))).collect()
-            }
+            Self::Blocks(blocks) => blocks
+                .into_iter()
+                .map(|mut block| block.thinking.take().unwrap_or_else(|| text_of(block)))
+                .collect(),
             Self::Absent | Self::Odd => Vec::new(),
         }
     }
@@ -65,7 +66,9 @@ pub(crate) fn joined(content: Content) -> String {
     match content {
         Content::Text(text) => text,
         Content::Absent | Content::Odd => String::new(),
-        Content::Blocks(mut blocks) if blocks.len() == 1 => blocks.pop().map(text_of).unwrap_or_default(),
+        Content::Blocks(mut blocks) if blocks.len() == 1 => {
+            blocks.pop().map(text_of).unwrap_or_default()
+        }
         Content::Blocks(blocks) => blocks.into_iter().map(text_of).collect::<Vec<_>>().join("\n"),
     }
 }
@@ -79,7 +82,12 @@ pub(crate) fn text_of(block: Block) -> String {
     }
     let mut fields = serde_json::Map::new();
     fields.insert("type".into(), block.kind.into());
-    let named = [("id", block.id), ("name", block.name), ("text", block.text), ("tool_use_id", block.tool_use_id)];
+    let named = [
+        ("id", block.id),
+        ("name", block.name),
+        ("text", block.text),
+        ("tool_use_id", block.tool_use_id),
+    ];
     for (key, value) in named {
         if let Some(value) = value {
             fields.insert(key.into(), value.into());
@@ -93,14 +101,16 @@ pub(crate) fn text_of(block: Block) -> String {
     }
     let raw = block.input.into_iter().map(|input| ("input".to_owned(), input)).chain(block.rest);
     for (key, value) in raw {
-        let mut value = serde_json::from_str(value.get()).unwrap_or_else(|_| Value::from(value.get()));
+        let mut value =
+            serde_json::from_str(value.get()).unwrap_or_else(|_| Value::from(value.get()));
         wording::leave_out_data(&key, &mut value);
         fields.insert(key, value);
     }
     Value::Object(fields).to_string()
 }
 
-/// Answers every scalar with one value, so that an odd shape is reported where it matters and is no error where it does not.
+/// Answers every scalar with one value, so that an odd shape is reported where it matters and is no
+/// error where it does not.
 macro_rules! scalars {
     ($value:expr) => {
         fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
@@ -193,7 +203,9 @@ impl<'de> Visitor<'de> for BlockVisitor {
                 "input" => block.input = map.next_value()?,
                 "tool_use_id" => block.tool_use_id = map.next_value()?,
                 "content" => block.content = map.next_value()?,
-                "is_error" => block.is_error = map.next_value::<Option<bool>>()?.unwrap_or_default(),
+                "is_error" => {
+                    block.is_error = map.next_value::<Option<bool>>()?.unwrap_or_default()
+                }
                 "signature" | "cache_control" | "caller" => {
                     map.next_value::<IgnoredAny>()?;
                 }

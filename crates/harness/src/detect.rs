@@ -1,12 +1,15 @@
 //! Which program wrote a file: one table, one row a format.
 //!
 //! # A further format
-//! 1. One module (a file, or a folder with files under 300 lines) that exports `pub(crate) const FORMAT: Format`. Its `mark` says of
-//!    the [`Shape`] of one line, or of one document, that this harness wrote it; it must not hold for another harness's lines,
-//!    which the test over all fixtures checks. `with_folder` is for sessions that are folders, `with_archive` for zip files.
+//! 1. One module (a file, or a folder with files under 300 lines) that exports
+//!    `pub(crate) const FORMAT: Format`. Its `mark` says of the [`Shape`] of one line, or of one
+//!    document, that this harness wrote it; it must not hold for another harness's lines, which the
+//!    test over all fixtures checks. `with_folder` is for sessions that are folders, `with_archive`
+//!    for zip files.
 //! 2. One line in `formats!` below: the variant and the module. Order decides where two marks hold.
-//! 3. Its `convert` reads through [`Input`] (`main().open()` with `JsonLines`, `main().document()`, `members()`, `beside()`), keeps
-//!    what it finds in a [`Draft`](crate::draft::Draft), writes records through its `ledger`, and ends with `finish`.
+//! 3. Its `convert` reads through [`Input`] (`main().open()` with `JsonLines`, `main().document()`,
+//!    `members()`, `beside()`), keeps what it finds in a [`Draft`](crate::draft::Draft), writes
+//!    records through its `ledger`, and ends with `finish`.
 use pleach_tree::{ReadOptions, Record, Report};
 
 use crate::claude_code::UsageCheck;
@@ -26,7 +29,8 @@ pub(crate) struct Format {
     folder: fn(&Input) -> Result<bool, HarnessError>,
     /// Whether a zip file is one.
     archive: bool,
-    /// What a line or a document that is named as this format must have at least, where the adapter itself would take any object.
+    /// What a line or a document that is named as this format must have at least, where the adapter
+    /// itself would take any object.
     least: Option<fn(&Shape) -> bool>,
     convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
 }
@@ -43,7 +47,10 @@ impl Format {
     }
 
     /// The same format, whose sessions can be folders.
-    pub(crate) const fn with_folder(self, folder: fn(&Input) -> Result<bool, HarnessError>) -> Self {
+    pub(crate) const fn with_folder(
+        self,
+        folder: fn(&Input) -> Result<bool, HarnessError>,
+    ) -> Self {
         Self { folder, ..self }
     }
 
@@ -149,8 +156,9 @@ const LOOK_AT: u64 = 4 << 20;
 /// Tells from the first lines of a file, never from its name, which harness wrote it.
 ///
 /// # Errors
-/// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`], [`HarnessError::Utf16`], or
-/// [`HarnessError::UnknownHarness`] where no line is one that an adapter knows.
+/// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`],
+/// [`HarnessError::Utf16`], or [`HarnessError::UnknownHarness`] where no line is one that an
+/// adapter knows.
 pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
     let file = || input.name().to_string();
     if input.is_folder() {
@@ -162,13 +170,17 @@ pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
         return Err(HarnessError::Folder { file: file() });
     }
     let start = input.main().start(LOOK_AT)?;
-    detect_bytes(&start).ok_or_else(|| strange(input, &start).unwrap_or_else(|| HarnessError::UnknownHarness { file: file() }))
+    detect_bytes(&start).ok_or_else(|| {
+        strange(input, &start).unwrap_or_else(|| HarnessError::UnknownHarness { file: file() })
+    })
 }
 
 /// Why a file is of no format at all, where its start says so.
 fn strange(input: &Input, start: &[u8]) -> Option<HarnessError> {
     let file = input.name().to_string();
-    let wide = [&b"\xff\xfe"[..], b"\xfe\xff", b"{\0", b"\0{", b"[\0", b"\0["].iter().any(|first| start.starts_with(first));
+    let wide = [&b"\xff\xfe"[..], b"\xfe\xff", b"{\0", b"\0{", b"[\0", b"\0["]
+        .iter()
+        .any(|first| start.starts_with(first));
     match pleach_tree::compression(start) {
         _ if start.iter().all(u8::is_ascii_whitespace) => Some(HarnessError::Empty { file }),
         _ if wide => Some(HarnessError::Utf16 { file }),
@@ -182,7 +194,9 @@ pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
     if pleach_tree::compression(start) == Some("zip") {
         return Harness::ALL.iter().copied().find(|harness| harness.format().archive);
     }
-    shapes(start).find_map(|shape| Harness::ALL.iter().copied().find(|harness| (harness.format().mark)(&shape)))
+    shapes(start).find_map(|shape| {
+        Harness::ALL.iter().copied().find(|harness| (harness.format().mark)(&shape))
+    })
 }
 
 /// The format of a file beside the one that is read, where its start tells it.
@@ -200,7 +214,8 @@ pub(crate) fn first_shape(member: &Member) -> Result<Option<Shape>, HarnessError
     Ok(shapes(&member.start(1 << 16)?).next())
 }
 
-/// The shape of every line; one that goes on over the next lines, as in an indented document, counts with them.
+/// The shape of every line; one that goes on over the next lines, as in an indented document,
+/// counts with them.
 fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
     /// How often a line may be taken for the start of something longer.
     const LONGER: usize = 3;
@@ -210,11 +225,16 @@ fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
             let rest = start.get(at..).filter(|rest| !rest.is_empty())?;
             let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
             at += line.len() + 1;
-            if !line.trim_ascii_start().starts_with(b"{") && !line.trim_ascii_start().starts_with(b"[") {
+            if !line.trim_ascii_start().starts_with(b"{")
+                && !line.trim_ascii_start().starts_with(b"[")
+            {
                 continue;
             }
             let (shape, whole) = Shape::of(line);
-            if whole.is_err_and(|error| error.is_eof()) && line.len() < rest.len() && longer < LONGER {
+            if whole.is_err_and(|error| error.is_eof())
+                && line.len() < rest.len()
+                && longer < LONGER
+            {
                 longer += 1;
                 return Some(Shape::of(rest).0);
             }
@@ -227,23 +247,34 @@ fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
 ///
 /// # Errors
 /// As [`convert_from`].
-pub fn convert(path: impl AsRef<std::path::Path>, options: ReadOptions) -> Result<Conversion, HarnessError> {
+pub fn convert(
+    path: impl AsRef<std::path::Path>,
+    options: ReadOptions,
+) -> Result<Conversion, HarnessError> {
     convert_from(&Input::open(path)?, None, options)
 }
 
-/// Converts an input to eviction records, as `harness` wrote it, or as [`detect`] says where none is given.
+/// Converts an input to eviction records, as `harness` wrote it, or as [`detect`] says where none
+/// is given.
 ///
 /// # Errors
-/// As [`detect`]; [`HarnessError::Rejected`] with every fault of a file that is damaged, under [`ReadOptions::LENIENT`] only with
-/// those that cannot be repaired; and [`HarnessError::OtherFormat`] where nothing of a file is of the format that is given.
-pub fn convert_from(input: &Input, harness: Option<Harness>, options: ReadOptions) -> Result<Conversion, HarnessError> {
+/// As [`detect`]; [`HarnessError::Rejected`] with every fault of a file that is damaged, under
+/// [`ReadOptions::LENIENT`] only with those that cannot be repaired; and
+/// [`HarnessError::OtherFormat`] where nothing of a file is of the format that is given.
+pub fn convert_from(
+    input: &Input,
+    harness: Option<Harness>,
+    options: ReadOptions,
+) -> Result<Conversion, HarnessError> {
     let Some(harness) = harness else { return (detect(input)?.format().convert)(input, options) };
     let format = harness.format();
     if let Some(least) = format.least {
         has_shape(input, harness, least)?;
     }
     let conversion = match (format.convert)(input, options) {
-        Err(rejected @ HarnessError::Rejected(_)) => return Err(misnamed(input, harness).unwrap_or(rejected)),
+        Err(rejected @ HarnessError::Rejected(_)) => {
+            return Err(misnamed(input, harness).unwrap_or(rejected));
+        }
         conversion => conversion?,
     };
     if !conversion.records.iter().any(|record| matches!(record, Record::Generation(_))) {
@@ -252,15 +283,20 @@ pub fn convert_from(input: &Input, harness: Option<Harness>, options: ReadOption
     Ok(conversion)
 }
 
-/// That a file was named as one format and is of another one, where that is so: faults of lines that were never meant to be of the
-/// format that is named say nothing to the one who named it.
+/// That a file was named as one format and is of another one, where that is so: faults of lines
+/// that were never meant to be of the format that is named say nothing to the one who named it.
 pub fn misnamed(input: &Input, harness: Harness) -> Option<HarnessError> {
     detect(input).ok()?;
     has_shape(input, harness, harness.format().mark).err()
 }
 
-/// An error where no value in the start of a file has the shape of the format that the file was named as.
-fn has_shape(input: &Input, harness: Harness, mark: fn(&Shape) -> bool) -> Result<(), HarnessError> {
+/// An error where no value in the start of a file has the shape of the format that the file was
+/// named as.
+fn has_shape(
+    input: &Input,
+    harness: Harness,
+    mark: fn(&Shape) -> bool,
+) -> Result<(), HarnessError> {
     if input.is_folder() {
         return Ok(());
     }
@@ -272,5 +308,9 @@ fn has_shape(input: &Input, harness: Harness, mark: fn(&Shape) -> bool) -> Resul
     }
     let found = detect_bytes(text);
     let strange = if found.is_none() { strange(input, text) } else { None };
-    Err(strange.unwrap_or_else(|| HarnessError::OtherFormat { file: input.name().to_string(), harness, found }))
+    Err(strange.unwrap_or_else(|| HarnessError::OtherFormat {
+        file: input.name().to_string(),
+        harness,
+        found,
+    }))
 }

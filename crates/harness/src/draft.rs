@@ -1,7 +1,9 @@
 //! A conversion while it is made: its records, its header, and what was found.
 use std::sync::Arc;
 
-use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Report, Severity, Source};
+use pleach_tree::{
+    Fault, Fidelity, Header, Location, ReadOptions, Record, Report, Severity, Source,
+};
 
 use crate::input::{Member, Relation};
 use crate::ledger::Ledger;
@@ -42,14 +44,27 @@ impl Draft {
         Source { file, line, key: key.into() }
     }
 
-    /// Notes a fault that lenient reading repairs as `message` says; true where it stands as an error.
-    pub(crate) fn fault(&mut self, at: &Location, key: &str, code: &'static str, message: impl Into<String>) -> bool {
+    /// Notes a fault that lenient reading repairs as `message` says; true where it stands as an
+    /// error.
+    pub(crate) fn fault(
+        &mut self,
+        at: &Location,
+        key: &str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> bool {
         let fault = Fault::Harness { code, message: message.into() };
         self.report.fault(self.options.lenient, at.key(key), fault)
     }
 
     /// Notes what a reader should know although nothing had to be guessed.
-    pub(crate) fn warn(&mut self, at: &Location, key: &str, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn warn(
+        &mut self,
+        at: &Location,
+        key: &str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) {
         self.report.warn(at.key(key), Fault::Harness { code, message: message.into() });
     }
 
@@ -58,17 +73,25 @@ impl Draft {
         member.warn_unread(relation, error, &mut self.report);
     }
 
-    /// Notes an id that stands twice: a warning where both say the same, as what was written twice is no less certain.
+    /// Notes an id that stands twice: a warning where both say the same, as what was written twice
+    /// is no less certain.
     pub(crate) fn repeated(&mut self, at: &Location, key: &str, what: &str, same: bool) {
         if same {
-            self.warn(at, key, "repeated-line", format!("the {what} repeats one that stands above, which is kept"));
+            self.warn(
+                at,
+                key,
+                "repeated-line",
+                format!("the {what} repeats one that stands above, which is kept"),
+            );
         } else {
-            let message = format!("{what} stands above already with other content; the first is kept");
+            let message =
+                format!("{what} stands above already with other content; the first is kept");
             self.fault(at, key, "duplicate-id", message);
         }
     }
 
-    /// The conversion, its faults in the order of files and lines; one that had to be repaired says less.
+    /// The conversion, its faults in the order of files and lines; one that had to be repaired says
+    /// less.
     ///
     /// # Errors
     /// [`HarnessError::Rejected`] where a fault stands.
@@ -82,13 +105,19 @@ impl Draft {
     ///
     /// # Errors
     /// As [`Draft::finish`].
-    pub(crate) fn finish_with(mut self, mut records: Vec<Record>) -> Result<Conversion, HarnessError> {
+    pub(crate) fn finish_with(
+        mut self,
+        mut records: Vec<Record>,
+    ) -> Result<Conversion, HarnessError> {
         let rank = |file: &Arc<str>| self.names.iter().position(|name| name == file);
-        self.report.diagnostics.sort_by_key(|found| (rank(&found.location.file), found.location.line));
+        self.report
+            .diagnostics
+            .sort_by_key(|found| (rank(&found.location.file), found.location.line));
         if self.report.has_errors() {
             return Err(HarnessError::Rejected(self.report));
         }
-        let repaired = self.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
+        let repaired =
+            self.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
         if let (true, Some(Record::Header(header))) = (repaired, records.first_mut()) {
             header.fidelity = Fidelity::Inferred;
         }

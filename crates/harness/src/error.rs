@@ -32,7 +32,9 @@ pub enum HarnessError {
     #[error("{}", .0.rejection())]
     Rejected(Report),
     /// The file holds nothing.
-    #[error("{file}: is empty; give eviction records, which begin with a header, or a session of a harness")]
+    #[error(
+        "{file}: is empty; give eviction records, which begin with a header, or a session of a harness"
+    )]
     Empty {
         /// The file.
         file: String,
@@ -46,7 +48,9 @@ pub enum HarnessError {
         kind: &'static str,
     },
     /// The file is text in another encoding than that of JSON.
-    #[error("{file}: is UTF-16 text; convert it to UTF-8 first, as `iconv -f UTF-16 -t UTF-8` does")]
+    #[error(
+        "{file}: is UTF-16 text; convert it to UTF-8 first, as `iconv -f UTF-16 -t UTF-8` does"
+    )]
     Utf16 {
         /// The file.
         file: String,
@@ -108,7 +112,10 @@ impl From<TreeError> for HarnessError {
             TreeError::Io { file, source } => Self::io(&file, source),
             TreeError::Rejected(report) => Self::Rejected(report),
             TreeError::Write(source) => Self::Write(source),
-            other => Self::Io { file: "records".into(), source: std::io::Error::other(other.to_string()) },
+            other => Self::Io {
+                file: "records".into(),
+                source: std::io::Error::other(other.to_string()),
+            },
         }
     }
 }

@@ -60,7 +60,8 @@ impl FunctionResponse {
 
     fn text(&self) -> (String, bool) {
         let Some(response) = &self.response else { return (String::new(), false) };
-        let only = |key: &str| response.as_object().filter(|fields| fields.len() == 1)?.get(key)?.as_str();
+        let only =
+            |key: &str| response.as_object().filter(|fields| fields.len() == 1)?.get(key)?.as_str();
         match (only("output"), only("error")) {
             (Some(output), _) => (output.into(), false),
             (None, Some(error)) => (error.into(), true),
@@ -70,11 +71,14 @@ impl FunctionResponse {
 }
 
 impl Content {
-    /// The message as segments under `key`; what a user's message says that is no result is by `origin`.
+    /// The message as segments under `key`; what a user's message says that is no result is by
+    /// `origin`.
     pub(crate) fn segments(self, origin: Origin, key: &str, spot: &Spot) -> Vec<Segment> {
         let is_model = self.role.as_deref() == Some("model");
         let role = if self.role.as_deref() == Some("system") { Role::System } else { Role::User };
-        let part = |part: Part| if is_model { part.said(key, spot) } else { part.given(role, origin, key, spot) };
+        let part = |part: Part| {
+            if is_model { part.said(key, spot) } else { part.given(role, origin, key, spot) }
+        };
         self.parts.0.into_iter().map(part).collect()
     }
 }
@@ -88,7 +92,8 @@ impl Part {
         if let Some(call) = &self.function_call {
             let input = call.args.as_ref().map_or_else(|| "{}".into(), Value::to_string);
             let name = call.name.as_deref().unwrap_or_default();
-            return spot.segment(key, script::call(call.id.as_deref().unwrap_or(name), name, &input));
+            return spot
+                .segment(key, script::call(call.id.as_deref().unwrap_or(name), name, &input));
         }
         let spoken = if self.is_thought() { Spoken::Reasoning } else { Spoken::Content };
         spot.segment(key, script::said(spoken, self.wording()))

@@ -2,14 +2,16 @@
 use std::sync::Arc;
 
 use pleach_tree::{
-    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Record, Replace, Role, Segment,
-    SegmentId, Source,
+    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Record,
+    Replace, Role, Segment, SegmentId, Source,
 };
 use rustc_hash::FxHashSet;
 
-/// The records that an adapter writes: it counts the ids of each kind and knows what every context holds.
+/// The records that an adapter writes: it counts the ids of each kind and knows what every context
+/// holds.
 ///
-/// Contexts are lists of whole segments here; who evicts a part of one gives the rest as segments of its own, or keeps its own lists.
+/// Contexts are lists of whole segments here; who evicts a part of one gives the rest as segments
+/// of its own, or keeps its own lists.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     records: Vec<Record>,
@@ -72,7 +74,12 @@ impl Ledger {
     /// Writes a context that is `from` in another thread.
     pub(crate) fn fork(&mut self, from: Held, reason: ForkReason) -> Held {
         let id = self.context();
-        self.records.push(Record::Fork(Fork { context: id, from: from.id, reason, extra: Extra::new() }));
+        self.records.push(Record::Fork(Fork {
+            context: id,
+            from: from.id,
+            reason,
+            extra: Extra::new(),
+        }));
         Held { id, ..from }
     }
 
@@ -157,7 +164,8 @@ impl Ledger {
     fn extend(&mut self, mut before: Option<usize>, segments: &[SegmentId]) -> Option<usize> {
         for &segment in segments {
             let size = self.size(segment);
-            let (bytes, count) = before.map_or((0, 0), |before| (self.pieces[before].bytes, self.pieces[before].count));
+            let (bytes, count) = before
+                .map_or((0, 0), |before| (self.pieces[before].bytes, self.pieces[before].count));
             self.pieces.push(Piece { before, segment, bytes: bytes + size, count: count + 1 });
             before = Some(self.pieces.len() - 1);
         }
@@ -172,7 +180,8 @@ impl Ledger {
             at = self.pieces[place].before;
         }
         let own = places.iter().rev().zip(list);
-        let same = own.take_while(|&(&place, &segment)| self.pieces[place].segment == segment).count();
+        let same =
+            own.take_while(|&(&place, &segment)| self.pieces[place].segment == segment).count();
         let last = same.checked_sub(1).and_then(|at| places.iter().rev().nth(at)).copied();
         self.extend(last, &list[same..])
     }
@@ -193,8 +202,10 @@ mod tests {
     fn an_eviction_shares_the_pieces_of_what_stands_before_its_first_hole() {
         let mut ledger = Ledger::default();
         let source = || Source { file: 0, line: 1, key: String::new() };
-        let text = |text: &str| Segment::new(SegmentId(0), Role::User, Origin::Human).with_text(text);
-        let ids: Vec<SegmentId> = (0..1_000).map(|_| ledger.segment(source(), text("ab"))).collect();
+        let text =
+            |text: &str| Segment::new(SegmentId(0), Role::User, Origin::Human).with_text(text);
+        let ids: Vec<SegmentId> =
+            (0..1_000).map(|_| ledger.segment(source(), text("ab"))).collect();
         let mut held = ledger.append(None, ids.clone());
         let mut list = ids.clone();
         for _ in 0..100 {

@@ -1,7 +1,8 @@
 //! Adapters from what agent harnesses record to eviction records, and rendering of text to tokens.
 //!
-//! An adapter reads the files of one harness and writes what happened as [`pleach_tree::Record`]s, together with a
-//! [`pleach_tree::Report`] of everything that is wrong with the files or is not recorded in them. [`convert`] finds the adapter.
+//! An adapter reads the files of one harness and writes what happened as [`pleach_tree::Record`]s,
+//! together with a [`pleach_tree::Report`] of everything that is wrong with the files or is not
+//! recorded in them. [`convert`] finds the adapter.
 //!
 //! ```no_run
 //! use pleach_harness::{ReadOptions, convert};

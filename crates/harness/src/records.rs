@@ -6,8 +6,12 @@ use crate::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
 /// How eviction records are told from other files.
-pub(crate) const FORMAT: Format =
-    Format::new("records", "eviction records, which begin with a header", |shape: &Shape| shape.has("t"), convert);
+pub(crate) const FORMAT: Format = Format::new(
+    "records",
+    "eviction records, which begin with a header",
+    |shape: &Shape| shape.has("t"),
+    convert,
+);
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let main = input.main();

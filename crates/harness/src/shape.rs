@@ -19,9 +19,11 @@ pub(crate) enum Kind {
     Cut,
 }
 
-/// The keys of one JSON value and of the values inside it, as dotted paths; `[]` is the first item of a list.
+/// The keys of one JSON value and of the values inside it, as dotted paths; `[]` is the first item
+/// of a list.
 ///
-/// It is filled as far as the value goes, so a file that is longer than what is looked at is still known by its start.
+/// It is filled as far as the value goes, so a file that is longer than what is looked at is still
+/// known by its start.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
     entries: Vec<(String, Kind, String)>,
@@ -32,7 +34,8 @@ impl Shape {
     pub(crate) fn of(text: &[u8]) -> (Self, Result<(), serde_json::Error>) {
         let mut shape = Self::default();
         let mut json = serde_json::Deserializer::from_slice(text);
-        let whole = Walk { shape: &mut shape, path: String::new(), depth: 0 }.deserialize(&mut json);
+        let whole =
+            Walk { shape: &mut shape, path: String::new(), depth: 0 }.deserialize(&mut json);
         (shape, whole)
     }
 
@@ -172,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_value_that_is_cut_off_is_known_as_far_as_it_goes() {
-        let (shape, whole) = Shape::of(br#"{"a":{"b":"text","n":null},"list":[{"c":1},{"d":2}],"cut":"he"#);
+        let (shape, whole) =
+            Shape::of(br#"{"a":{"b":"text","n":null},"list":[{"c":1},{"d":2}],"cut":"he"#);
         assert!(whole.is_err());
         assert_eq!(shape.text("a.b"), Some("text"));
         assert!(!shape.has("a.n") && shape.kind("a.n") == Some(Kind::Null));

@@ -16,8 +16,9 @@ pub(crate) struct Branch {
 
 /// The thread of every node in `order`, which has each behind its parent.
 ///
-/// A conversation's own name goes to the branch of its last call, from the root on. Every other branch, in the order in which they
-/// begin, is `NAME~1`, `NAME~2` and so on, so that what was given up by a rewind is a thread of its own.
+/// A conversation's own name goes to the branch of its last call, from the root on. Every other
+/// branch, in the order in which they begin, is `NAME~1`, `NAME~2` and so on, so that what was
+/// given up by a rewind is a thread of its own.
 pub(crate) fn names(nodes: &[Branch], order: &[usize], conversations: &[&str]) -> Vec<Arc<str>> {
     let mut reach: Vec<(bool, u64)> = nodes.iter().map(|node| (node.is_call, node.place)).collect();
     for &node in order.iter().rev() {

@@ -4,9 +4,15 @@ use serde_json::Value;
 /// Bytes below which a text is found in another one by chance.
 pub(crate) const SHORTEST_QUOTE: usize = 24;
 
-/// A tool call as the object `{"id", "name", "input"}`, its input as it was written but for the space between tokens.
+/// A tool call as the object `{"id", "name", "input"}`, its input as it was written but for the
+/// space between tokens.
 pub(crate) fn call(id: &str, name: &str, input: &str) -> String {
-    format!(r#"{{"id":{},"name":{},"input":{}}}"#, Value::from(id), Value::from(name), compact(input))
+    format!(
+        r#"{{"id":{},"name":{},"input":{}}}"#,
+        Value::from(id),
+        Value::from(name),
+        compact(input)
+    )
 }
 
 /// JSON without the space between its tokens, every token as it was.
@@ -34,7 +40,9 @@ pub(crate) fn leave_out_data(key: &str, value: &mut Value) {
         Value::String(data) if data.len() > 64 && (is_data(key) || data.starts_with("data:")) => {
             *data = format!("[{} bytes of base64 left out]", data.len());
         }
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| leave_out_data(key, value)),
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(key, value)| leave_out_data(key, value))
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| leave_out_data(key, item)),
         _ => {}
     }

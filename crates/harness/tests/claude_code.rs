@@ -1,7 +1,8 @@
 //! What a Claude Code session becomes, on small sessions of one event each.
 //!
-//! Every snapshot shows, in the order of the records, each context by the keys of its segments and each call by what it said, so that
-//! it can be held against the session file beside it by eye: `tests/fixtures/NAME.jsonl`.
+//! Every snapshot shows, in the order of the records, each context by the keys of its segments and
+//! each call by what it said, so that it can be held against the session file beside it by eye:
+//! `tests/fixtures/NAME.jsonl`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shown;
 
@@ -25,13 +26,13 @@ fn lines_that_no_request_holds_stand_in_no_context_and_quoted_markers_are_text()
 fn an_image_is_its_json_without_the_data() {
     let (_, tree) = converted(&fixture("not_context"), ReadOptions::STRICT);
     let texts: Vec<&str> = of_key(&tree, "img").into_iter().map(text).collect();
-    let image =
-        r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"[320 bytes of base64 left out]"}}"#;
+    let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"[320 bytes of base64 left out]"}}"#;
     assert_eq!(texts, ["And this?", image]);
 }
 
 #[test]
-fn a_microcompaction_leaves_a_placeholder_for_each_result_even_of_one_that_no_call_has_seen_and_with_no_call_behind_it() {
+fn a_microcompaction_leaves_a_placeholder_for_each_result_even_of_one_that_no_call_has_seen_and_with_no_call_behind_it()
+ {
     insta::assert_snapshot!(shown("microcompact"));
 }
 
@@ -52,8 +53,14 @@ fn a_manual_compaction_by_another_model_keeps_its_command_echo_behind_the_summar
 #[test]
 fn a_dangling_logical_parent_rejects_a_strict_reading_with_file_line_and_key() {
     let path = fixture("manual_compaction");
-    let Err(HarnessError::Rejected(report)) = convert(&path, ReadOptions::STRICT) else { panic!("must be rejected") };
-    let error = report.diagnostics.iter().find(|found| found.severity == pleach_tree::Severity::Error).unwrap();
+    let Err(HarnessError::Rejected(report)) = convert(&path, ReadOptions::STRICT) else {
+        panic!("must be rejected")
+    };
+    let error = report
+        .diagnostics
+        .iter()
+        .find(|found| found.severity == pleach_tree::Severity::Error)
+        .unwrap();
     assert_eq!(&*error.location.file, path.to_str().unwrap());
     assert_eq!((error.location.line, error.location.key.as_str()), (5, "logicalParentUuid"));
     assert_eq!(
@@ -110,13 +117,15 @@ fn a_summary_holds_the_summarisers_own_segments_and_the_harnesss_text_around_the
         .map(|id| (generation.output.contains(id), tree.segment(*id).unwrap()))
         .map(|(own, segment)| (own, segment.origin, segment.role))
         .collect();
-    let (own, around) = ((true, Origin::Policy, Role::Assistant), (false, Origin::Harness, Role::User));
+    let (own, around) =
+        ((true, Origin::Policy, Role::Assistant), (false, Origin::Harness, Role::User));
     assert_eq!(parts, [around, own, around, own, around]);
     let whole: String = segments.iter().map(|id| text(tree.segment(*id).unwrap())).collect();
     let session = std::fs::read_to_string(example()).unwrap();
     let summary = session.lines().find(|line| line.contains("isCompactSummary")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
     assert_eq!(whole, summary["message"]["content"].as_str().unwrap());
-    let said: String = generation.output.iter().map(|id| text(tree.segment(*id).unwrap())).collect();
+    let said: String =
+        generation.output.iter().map(|id| text(tree.segment(*id).unwrap())).collect();
     assert!(said.starts_with("<analysis>") && said.ends_with("</summary>"));
 }

@@ -1,5 +1,6 @@
-//! History that stands in several files, or twice in one, is trained once: resumed sessions, copies of a file, lines of a sub-agent's
-//! file that are those of the session, parts and messages that are written again, two processes on one file.
+//! History that stands in several files, or twice in one, is trained once: resumed sessions, copies
+//! of a file, lines of a sub-agent's file that are those of the session, parts and messages that
+//! are written again, two processes on one file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod damaged;
 mod seen;
@@ -18,7 +19,12 @@ fn of_sessions_that_each_repeat_the_one_before_every_call_is_trained_in_one() {
     let c = b.clone() + &lines([user("w", "b", "go"), says("c", "w", "m3")]);
     let others = [("a.jsonl", a.as_str()), ("b.jsonl", b.as_str()), ("c.jsonl", c.as_str())];
     let own = |at: usize| {
-        let beside: Vec<_> = others.iter().enumerate().filter(|&(other, _)| other != at).map(|(_, file)| *file).collect();
+        let beside: Vec<_> = others
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != at)
+            .map(|(_, file)| *file)
+            .collect();
         seen(&read(others[at].0, others[at].1, &beside).0)
     };
     assert_eq!(own(0), ["main: U > m1"]);
@@ -44,8 +50,15 @@ fn a_copy_of_a_file_has_no_calls_of_its_own() {
 
 #[test]
 fn lines_that_were_forked_from_another_session_say_so_where_that_one_is_not_beside() {
-    let forked = |line: String| line.replacen("{\"type\"", r#"{"forkedFrom":{"sessionId":"p","messageUuid":"x"},"type""#, 1);
-    let text = lines([forked(user("u", "", "hi")), forked(says("a", "u", "m1")), user("v", "a", "on"), says("b", "v", "m2")]);
+    let forked = |line: String| {
+        line.replacen("{\"type\"", r#"{"forkedFrom":{"sessionId":"p","messageUuid":"x"},"type""#, 1)
+    };
+    let text = lines([
+        forked(user("u", "", "hi")),
+        forked(says("a", "u", "m1")),
+        user("v", "a", "on"),
+        says("b", "v", "m2"),
+    ]);
     let (tree, report) = read("s.jsonl", &text, &[]);
     assert_eq!((seen(&tree).len(), codes(&report)), (2, vec!["copied-history".to_owned()]));
     let parent = lines([user("x", "", "hi"), says("y", "x", "m1")]);
@@ -55,8 +68,18 @@ fn lines_that_were_forked_from_another_session_say_so_where_that_one_is_not_besi
 
 #[test]
 fn a_background_agents_file_that_begins_with_the_sessions_lines_goes_on_from_them() {
-    let main = lines([user("u", "", "hi"), says("a", "u", "m1"), user("v", "a", "on"), says("b", "v", "m2")]);
-    let agent = lines([user("u", "", "hi"), says("a", "u", "m1"), user("x", "a", "sub"), says("y", "x", "m3")]);
+    let main = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        user("v", "a", "on"),
+        says("b", "v", "m2"),
+    ]);
+    let agent = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        user("x", "a", "sub"),
+        says("y", "x", "m3"),
+    ]);
     let (tree, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &agent)]);
     assert_eq!(seen(&tree), ["main: u > m1", "main: u m1 v > m2", "agent-7: u m1 x > m3"]);
     assert_eq!(codes(&report), ["copied-history"]);
@@ -65,7 +88,11 @@ fn a_background_agents_file_that_begins_with_the_sessions_lines_goes_on_from_the
 #[test]
 fn a_history_that_is_appended_again_under_the_same_ids_stands_once() {
     let start = lines([user("u", "", "hi"), says("a", "u", "m1")]);
-    let (tree, report) = read("s.jsonl", &(start.clone() + &start + &lines([user("v", "a", "on"), says("b", "v", "m2")])), &[]);
+    let (tree, report) = read(
+        "s.jsonl",
+        &(start.clone() + &start + &lines([user("v", "a", "on"), says("b", "v", "m2")])),
+        &[],
+    );
     assert_eq!(seen(&tree), ["main: u > m1", "main: u m1 v > m2"]);
     assert_eq!(codes(&report), ["repeated-line", "repeated-line"]);
 }
@@ -80,7 +107,12 @@ fn a_history_that_is_written_again_under_other_uuids_has_each_call_once() {
         user("w", "b2", "go"),
         says("c", "w", "m3"),
     ]);
-    let once = lines([user("u", "", "hi"), says("a", "u", "m1"), user("v", "a", "on"), says("b", "v", "m2")]);
+    let once = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        user("v", "a", "on"),
+        says("b", "v", "m2"),
+    ]);
     let (tree, report) = read("s.jsonl", &(once + &again), &[]);
     assert_eq!(seen(&tree), ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 w > m3"]);
     assert_eq!(codes(&report), ["repeated-part", "repeated-part"]);
@@ -129,7 +161,8 @@ fn two_processes_on_one_file_are_two_branches() {
         says("d", "x", "m4"),
     ]);
     let (tree, _) = read("s.jsonl", &text, &[]);
-    let expected = ["main: u > m1", "main: u m1 v > m2", "main~1: u m1 w > m3", "main: u m1 v m2 x > m4"];
+    let expected =
+        ["main: u > m1", "main: u m1 v > m2", "main~1: u m1 w > m3", "main: u m1 v m2 x > m4"];
     assert_eq!(seen(&tree), expected);
 }
 
@@ -155,9 +188,15 @@ fn a_file_beside_that_is_damaged_is_a_warning_that_names_it() {
             let (tree, report) = built(convert_from(&input, None, ReadOptions::STRICT).unwrap());
             assert_eq!(seen(&tree), ["main: U > m1"], "{name}");
             let found = report.to_string();
-            assert!(found.starts_with(&format!("{name}:1: warning[harness]: unread-beside: ")), "{found}");
+            assert!(
+                found.starts_with(&format!("{name}:1: warning[harness]: unread-beside: ")),
+                "{found}"
+            );
             assert!(found.contains("its gzip stream is damaged behind"), "{found}");
-            assert!(name != "a.jsonl.gz" || codes(&report) == ["unread-beside"], "its calls are nowhere else: {found}");
+            assert!(
+                name != "a.jsonl.gz" || codes(&report) == ["unread-beside"],
+                "its calls are nowhere else: {found}"
+            );
         }
     }
 }

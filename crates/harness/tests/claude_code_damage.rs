@@ -1,5 +1,5 @@
-//! Damage to a Claude Code session that is not a fault of one line: pairs that compactions tore, compactions that change nothing or failed,
-//! bytes that no writer meant.
+//! Damage to a Claude Code session that is not a fault of one line: pairs that compactions tore,
+//! compactions that change nothing or failed, bytes that no writer meant.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #[path = "lines/mod.rs"]
 mod session;
@@ -9,7 +9,11 @@ use pleach_harness::{Conversion, ReadOptions};
 use pleach_tree::{BranchTree, Operation, Report, Severity};
 use session::{boundary, calls, lines, result, says, summary, user};
 
-fn read(text: impl AsRef<[u8]>, others: &[(&str, String)], options: ReadOptions) -> (Conversion, BranchTree, Report) {
+fn read(
+    text: impl AsRef<[u8]>,
+    others: &[(&str, String)],
+    options: ReadOptions,
+) -> (Conversion, BranchTree, Report) {
     let input = |listed: &str, text: &[u8]| SessionInput {
         reader: std::io::Cursor::new(text.to_vec()),
         name: listed.into(),
@@ -17,7 +21,9 @@ fn read(text: impl AsRef<[u8]>, others: &[(&str, String)], options: ReadOptions)
     };
     let others: Vec<_> = others.iter().map(|(name, text)| input(name, text.as_bytes())).collect();
     let conversion = convert_readers(input("s.jsonl", text.as_ref()), others, options).unwrap();
-    let (tree, report) = BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT).unwrap();
+    let (tree, report) =
+        BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT)
+            .unwrap();
     (conversion, tree, report)
 }
 
@@ -28,14 +34,20 @@ fn strict(text: impl AsRef<[u8]>) -> (Conversion, BranchTree, Report) {
 fn seen(tree: &BranchTree) -> Vec<String> {
     let shown = tree.generations().map(|generation| {
         let spans = tree.spans(generation.context).unwrap();
-        let keys = spans.iter().map(|span| tree.segment(span.segment).unwrap().source.as_ref().unwrap().key.as_str());
+        let keys = spans
+            .iter()
+            .map(|span| tree.segment(span.segment).unwrap().source.as_ref().unwrap().key.as_str());
         keys.collect::<Vec<_>>().join(" ")
     });
     shown.collect()
 }
 
 fn codes(report: &Report) -> Vec<String> {
-    report.diagnostics.iter().map(|found| format!("{}: {}", found.location.line, found.fault.code())).collect()
+    report
+        .diagnostics
+        .iter()
+        .map(|found| format!("{}: {}", found.location.line, found.fault.code()))
+        .collect()
 }
 
 fn kept(uuids: &[&str]) -> String {
@@ -54,11 +66,15 @@ fn a_result_whose_call_a_compaction_took_is_sent_and_is_a_warning() {
     ]);
     let (_, tree, report) = strict(text);
     assert_eq!(seen(&tree)[1], "s c");
-    assert_eq!(report.diagnostics.iter().map(|found| found.fault.code()).collect::<Vec<_>>(), ["orphan-result"]);
+    assert_eq!(
+        report.diagnostics.iter().map(|found| found.fault.code()).collect::<Vec<_>>(),
+        ["orphan-result"]
+    );
 }
 
 #[test]
-fn a_pair_that_is_torn_over_two_compactions_inside_a_parallel_batch_is_a_warning_for_the_half_that_is_left() {
+fn a_pair_that_is_torn_over_two_compactions_inside_a_parallel_batch_is_a_warning_for_the_half_that_is_left()
+ {
     let start = lines([
         user("u", "", "hi"),
         calls("a", "u", "m1", "c"),
@@ -66,7 +82,11 @@ fn a_pair_that_is_torn_over_two_compactions_inside_a_parallel_batch_is_a_warning
         result("r", "a", "c"),
         result("q", "b", "d"),
     ]);
-    let first = lines([boundary("x", r#""q""#, &kept(&["a", "b", "r", "q"])), summary("s", "x"), says("e", "s", "m2")]);
+    let first = lines([
+        boundary("x", r#""q""#, &kept(&["a", "b", "r", "q"])),
+        summary("s", "x"),
+        says("e", "s", "m2"),
+    ]);
     let second = lines([
         boundary("y", r#""e""#, r#","preservedMessages":{"anchorUuid":"t","uuids":["r","q"]}"#),
         summary("t", "y"),
@@ -105,8 +125,12 @@ fn a_compaction_that_removes_nothing_is_a_list_with_the_summary_before_it() {
     ]);
     let (_, tree, _) = strict(text);
     assert_eq!(seen(&tree)[1], "s u m1");
-    let evicts =
-        tree.contexts().filter(|context| matches!(tree.operation(context.id().unwrap()), Some(Operation::Evict(_)))).count();
+    let evicts = tree
+        .contexts()
+        .filter(|context| {
+            matches!(tree.operation(context.id().unwrap()), Some(Operation::Evict(_)))
+        })
+        .count();
     assert_eq!(evicts, 0);
 }
 
@@ -114,8 +138,14 @@ fn a_compaction_that_removes_nothing_is_a_list_with_the_summary_before_it() {
 fn a_summariser_that_failed_wrote_nothing_and_changes_nothing() {
     let failed = r#"{"type":"assistant","uuid":"z","parentUuid":"y","isApiErrorMessage":true,"message":{"id":"m9","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}}"#;
     let agent = lines([user("y", "a", "Summarise."), failed.into()]);
-    let text = lines([user("u", "", "hi"), says("a", "u", "m1"), user("v", "a", "on"), says("b", "v", "m2")]);
-    let (_, tree, _) = read(text, &[("s/subagents/agent-acompact-1.jsonl", agent)], ReadOptions::STRICT);
+    let text = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        user("v", "a", "on"),
+        says("b", "v", "m2"),
+    ]);
+    let (_, tree, _) =
+        read(text, &[("s/subagents/agent-acompact-1.jsonl", agent)], ReadOptions::STRICT);
     assert_eq!(seen(&tree), ["u", "u m1 v"]);
 }
 
@@ -130,7 +160,8 @@ fn nul_blocks_in_the_middle_and_at_the_tail_are_dropped() {
 
 #[test]
 fn a_raw_line_separator_is_text_and_a_byte_order_mark_is_stripped() {
-    let text = format!("\u{feff}{}", lines([user("u", "", "a\u{2028}b\u{85}c"), says("a", "u", "m1")]));
+    let text =
+        format!("\u{feff}{}", lines([user("u", "", "a\u{2028}b\u{85}c"), says("a", "u", "m1")]));
     let (conversion, tree, _) = strict(text);
     assert_eq!(conversion.report.of(Severity::Repaired).count(), 1);
     let span = tree.spans(tree.generations().next().unwrap().context).unwrap()[0];
@@ -161,7 +192,16 @@ fn unknown_types_and_subtypes_stand_in_no_context() {
     let (conversion, tree, _) = strict(text);
     assert_eq!(seen(&tree), ["u"]);
     assert_eq!(codes(&conversion.report), ["2: harness", "4: harness"]);
-    let found: Vec<String> = conversion.report.diagnostics.iter().map(|found| found.fault.to_string()).collect();
-    assert!(found[0].starts_with(r#"unknown-line-type: type "system/new_subtype" is not known"#), "{}", found[0]);
-    assert!(found[1].starts_with(r#"unknown-line-type: type "new_type" is not known"#), "{}", found[1]);
+    let found: Vec<String> =
+        conversion.report.diagnostics.iter().map(|found| found.fault.to_string()).collect();
+    assert!(
+        found[0].starts_with(r#"unknown-line-type: type "system/new_subtype" is not known"#),
+        "{}",
+        found[0]
+    );
+    assert!(
+        found[1].starts_with(r#"unknown-line-type: type "new_type" is not known"#),
+        "{}",
+        found[1]
+    );
 }

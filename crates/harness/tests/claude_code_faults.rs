@@ -1,5 +1,6 @@
-//! What is wrong with a Claude Code session: strict reading rejects it and names code, file, line, key and message; lenient reading
-//! says the same as a repair, lowers the fidelity, and gives records that a strict tree takes.
+//! What is wrong with a Claude Code session: strict reading rejects it and names code, file, line,
+//! key and message; lenient reading says the same as a repair, lowers the fidelity, and gives
+//! records that a strict tree takes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #[path = "lines/mod.rs"]
 mod session;
@@ -15,13 +16,18 @@ fn read(text: &[u8], options: ReadOptions) -> Result<Conversion, HarnessError> {
 }
 
 fn of(report: &Report, severity: Severity) -> Vec<String> {
-    report.of(severity).map(|found| format!("{}: {}: {}", found.location, found.fault.code(), found.fault)).collect()
+    report
+        .of(severity)
+        .map(|found| format!("{}: {}: {}", found.location, found.fault.code(), found.fault))
+        .collect()
 }
 
 /// Faults under strict reading; lenient reading must call the same ones repaired.
 fn faults(text: impl AsRef<[u8]>) -> Vec<String> {
     let text = text.as_ref();
-    let Err(HarnessError::Rejected(report)) = read(text, ReadOptions::STRICT) else { panic!("strict reading must reject it") };
+    let Err(HarnessError::Rejected(report)) = read(text, ReadOptions::STRICT) else {
+        panic!("strict reading must reject it")
+    };
     let errors = of(&report, Severity::Error);
     let repaired = read(text, ReadOptions::LENIENT).unwrap();
     assert_eq!(of(&repaired.report, Severity::Repaired), errors);
@@ -39,10 +45,17 @@ fn warnings(text: impl AsRef<[u8]>) -> Vec<String> {
 
 #[test]
 fn a_parent_that_is_not_there_is_the_line_before() {
-    let text = lines([user("u", "", "hi"), says("a", "u", "m1"), user("v", "gone", "on"), says("b", "v", "m2")]);
+    let text = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        user("v", "gone", "on"),
+        says("b", "v", "m2"),
+    ]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:3: parentUuid: harness: dangling-parent: the parent gone is not in the file; line 2 before it is taken"]
+        [
+            "in/s.jsonl:3: parentUuid: harness: dangling-parent: the parent gone is not in the file; line 2 before it is taken"
+        ]
     );
 }
 
@@ -62,7 +75,9 @@ fn lines_in_a_circle_start_at_one_of_them() {
     let text = lines([user("u", "v", "hi"), user("v", "u", "on"), says("a", "v", "m1")]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:2: parentUuid: harness: parent-cycle: the line is its own ancestor; it is taken as a start"]
+        [
+            "in/s.jsonl:2: parentUuid: harness: parent-cycle: the line is its own ancestor; it is taken as a start"
+        ]
     );
 }
 
@@ -71,22 +86,32 @@ fn two_lines_with_one_uuid_are_the_first() {
     let text = lines([user("u", "", "hi"), user("u", "", "other"), says("a", "u", "m1")]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:2: uuid: harness: duplicate-uuid: line 1 has the same uuid and other content; the first is kept"]
+        [
+            "in/s.jsonl:2: uuid: harness: duplicate-uuid: line 1 has the same uuid and other content; the first is kept"
+        ]
     );
 }
 
 #[test]
 fn a_line_that_is_repeated_is_no_fault_and_stands_once() {
     let text = lines([user("u", "", "hi"), user("u", "", "hi"), says("a", "u", "m1")]);
-    assert_eq!(warnings(text), ["in/s.jsonl:2: uuid: harness: repeated-line: the line repeats line 1, which holds its place"]);
+    assert_eq!(
+        warnings(text),
+        [
+            "in/s.jsonl:2: uuid: harness: repeated-line: the line repeats line 1, which holds its place"
+        ]
+    );
 }
 
 #[test]
 fn a_line_without_a_uuid_is_known_by_its_number() {
-    let text = lines([r#"{"type":"user","message":{"content":"hi"}}"#.into(), says("a", "line-1", "m1")]);
+    let text =
+        lines([r#"{"type":"user","message":{"content":"hi"}}"#.into(), says("a", "line-1", "m1")]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:1: uuid: harness: no-uuid: the line has no uuid; the number of the line stands for it"]
+        [
+            "in/s.jsonl:1: uuid: harness: no-uuid: the line has no uuid; the number of the line stands for it"
+        ]
     );
 }
 
@@ -98,7 +123,9 @@ fn a_message_without_an_id_is_a_call_of_its_own() {
     ]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:2: message.id: harness: no-message-id: the message has no id; the line is taken as a call of its own"]
+        [
+            "in/s.jsonl:2: message.id: harness: no-message-id: the message has no id; the line is taken as a call of its own"
+        ]
     );
 }
 
@@ -111,16 +138,23 @@ fn content_of_an_unknown_shape_is_empty() {
     ]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:2: message.content: harness: odd-content: the content is neither text nor blocks; it is taken as empty"]
+        [
+            "in/s.jsonl:2: message.content: harness: odd-content: the content is neither text nor blocks; it is taken as empty"
+        ]
     );
 }
 
 #[test]
 fn a_call_with_nothing_before_it_carries_no_loss() {
-    let text = lines([r#"{"type":"assistant","uuid":"a","parentUuid":null,"message":{"id":"m1","content":"x"}}"#.into()]);
+    let text = lines([
+        r#"{"type":"assistant","uuid":"a","parentUuid":null,"message":{"id":"m1","content":"x"}}"#
+            .into(),
+    ]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:1: parentUuid: harness: empty-context: nothing stands before the call; its text carries no loss"]
+        [
+            "in/s.jsonl:1: parentUuid: harness: empty-context: nothing stands before the call; its text carries no loss"
+        ]
     );
 }
 
@@ -135,7 +169,9 @@ fn the_second_result_of_a_call_is_left_out() {
     ]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:4: message.content: harness: duplicate-result: call c has a second result; the first is kept"]
+        [
+            "in/s.jsonl:4: message.content: harness: duplicate-result: call c has a second result; the first is kept"
+        ]
     );
 }
 
@@ -187,8 +223,13 @@ fn a_boundary_whose_logical_parent_stands_behind_it_follows_the_line_before() {
 
 #[test]
 fn a_boundary_without_a_logical_parent_follows_the_line_before() {
-    let text =
-        lines([user("u", "", "hi"), says("a", "u", "m1"), boundary("b", "null", ""), summary("s", "b"), says("c", "s", "m2")]);
+    let text = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        boundary("b", "null", ""),
+        summary("s", "b"),
+        says("c", "s", "m2"),
+    ]);
     assert_eq!(
         faults(text),
         [
@@ -208,7 +249,9 @@ fn a_boundary_without_a_summary_leaves_nothing_but_what_it_preserves() {
     ]);
     assert_eq!(
         faults(text),
-        ["in/s.jsonl:3: subtype: harness: no-summary: no summary follows the boundary; what it compacted leaves without one"]
+        [
+            "in/s.jsonl:3: subtype: harness: no-summary: no summary follows the boundary; what it compacted leaves without one"
+        ]
     );
 }
 
@@ -230,7 +273,8 @@ fn a_preserved_line_that_is_not_there_is_left_out() {
     );
 }
 
-/// Place and code of the only fault; the messages of damaged lines are pinned where they are written.
+/// Place and code of the only fault; the messages of damaged lines are pinned where they are
+/// written.
 fn damage(text: impl AsRef<[u8]>) -> String {
     let found = faults(text);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -247,13 +291,22 @@ fn damaged_lines_are_named_as_in_every_file_of_lines() {
     assert_eq!(damage(sound.replacen('\n', "\0\0\n", 1)), "in/s.jsonl:1: nul-bytes");
     assert_eq!(damage(sound.replace("hi", "\\ud83d")), "in/s.jsonl:1: lone-surrogate");
     assert_eq!(damage(format!("{{\"type\" \"user\"}}\n{sound}")), "in/s.jsonl:1: json");
-    let start = b"{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"\xff\"}}\n".as_slice();
-    assert_eq!(damage([start, says("a", "u", "m1").as_bytes()].concat()), "in/s.jsonl:1: invalid-utf8");
+    let start =
+        b"{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"\xff\"}}\n".as_slice();
+    assert_eq!(
+        damage([start, says("a", "u", "m1").as_bytes()].concat()),
+        "in/s.jsonl:1: invalid-utf8"
+    );
 }
 
 #[test]
 fn a_line_with_a_field_of_the_wrong_type_is_left_out_and_names_the_key() {
-    let text = lines([user("u", "", "hi"), says("a", "u", "m1"), r#"{"type":"user","uuid":5}"#.into(), "[null]".into()]);
+    let text = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        r#"{"type":"user","uuid":5}"#.into(),
+        "[null]".into(),
+    ]);
     assert_eq!(
         faults(text),
         [
@@ -265,7 +318,12 @@ fn a_line_with_a_field_of_the_wrong_type_is_left_out_and_names_the_key() {
 
 #[test]
 fn a_result_that_is_written_behind_the_next_call_stands_before_it_and_is_a_warning() {
-    let text = lines([user("u", "", "hi"), calls("a", "u", "m1", "c"), says("b", "a", "m2"), result("r", "a", "c")]);
+    let text = lines([
+        user("u", "", "hi"),
+        calls("a", "u", "m1", "c"),
+        says("b", "a", "m2"),
+        result("r", "a", "c"),
+    ]);
     assert_eq!(
         warnings(text),
         [

@@ -1,5 +1,5 @@
-//! Sub-agents that were forked go on from the context that they were forked at, and every call of a session is trained once, in whatever
-//! files it stands.
+//! Sub-agents that were forked go on from the context that they were forked at, and every call of a
+//! session is trained once, in whatever files it stands.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod seen;
 #[path = "lines/mod.rs"]
@@ -11,19 +11,33 @@ use session::{boundary, calls, lines, result, says, summary, user};
 
 /// The first line of a forked sub-agent's file.
 fn names(last: &str) -> String {
-    format!(r#"{{"type":"fork-context-ref","agentId":"7","parentSessionId":"s","parentLastUuid":"{last}","contextLength":3}}"#)
+    format!(
+        r#"{{"type":"fork-context-ref","agentId":"7","parentSessionId":"s","parentLastUuid":"{last}","contextLength":3}}"#
+    )
 }
 
-/// A forked sub-agent's file: the line that it goes on from, a clone of the call `message` that makes the tool call `call`, the
-/// harness's answer, and a call of its own.
-fn fork(last: &str, [message, call]: [&str; 2], [clone, answer, own]: [&str; 3], of: &str) -> String {
-    lines([names(last), calls(clone, "", message, call), result(answer, clone, call), says(own, answer, of)])
-        .replace("\"parentUuid\":\"\"", "\"parentUuid\":null")
+/// A forked sub-agent's file: the line that it goes on from, a clone of the call `message` that
+/// makes the tool call `call`, the harness's answer, and a call of its own.
+fn fork(
+    last: &str,
+    [message, call]: [&str; 2],
+    [clone, answer, own]: [&str; 3],
+    of: &str,
+) -> String {
+    lines([
+        names(last),
+        calls(clone, "", message, call),
+        result(answer, clone, call),
+        says(own, answer, of),
+    ])
+    .replace("\"parentUuid\":\"\"", "\"parentUuid\":null")
 }
 
 fn rejected(main: &str, agent: &str) -> String {
     let beside = [("s/subagents/agent-7.jsonl".to_owned(), marked(agent))];
-    convert_from(&Input::memory("s.jsonl", marked(main), beside), None, ReadOptions::STRICT).unwrap_err().to_string()
+    convert_from(&Input::memory("s.jsonl", marked(main), beside), None, ReadOptions::STRICT)
+        .unwrap_err()
+        .to_string()
 }
 
 /// A session whose second call is the one that forks.
@@ -47,7 +61,12 @@ fn a_forked_sub_agent_goes_on_from_before_the_call_that_forked_it_which_it_repea
         let (tree, report) = read("s.jsonl", &forking(), &[("s/subagents/agent-7.jsonl", &agent)]);
         assert_eq!(
             seen(&tree),
-            ["main: u > m1", "main: u m1 v > m2", "main: u m1 v m2 c t > m3", "agent-7: u m1 v m2 c > m4"],
+            [
+                "main: u > m1",
+                "main: u m1 v > m2",
+                "main: u m1 v m2 c t > m3",
+                "agent-7: u m1 v m2 c > m4"
+            ],
             "the call that forked is trained once"
         );
         assert_eq!(codes(&report), ["copied-history"]);
@@ -63,7 +82,12 @@ fn a_fork_without_a_clone_goes_on_from_its_line_without_what_was_written_behind_
 
 #[test]
 fn a_clone_behind_a_prompt_of_the_sub_agents_own_does_not_say_where_it_was_forked() {
-    let agent = lines([names("u"), user("x", "", "do it"), says("y", "x", "m4"), calls("e", "y", "m2", "c")]);
+    let agent = lines([
+        names("u"),
+        user("x", "", "do it"),
+        says("y", "x", "m4"),
+        calls("e", "y", "m2", "c"),
+    ]);
     let (tree, _) = read("s.jsonl", &forking(), &[("s/subagents/agent-7.jsonl", &agent)]);
     assert_eq!(seen(&tree)[3], "agent-7: u x > m4");
 }
@@ -71,11 +95,15 @@ fn a_clone_behind_a_prompt_of_the_sub_agents_own_does_not_say_where_it_was_forke
 #[test]
 fn lines_without_a_uuid_are_not_those_of_another_sub_agent() {
     let agent = |message: &str| {
-        lines([user("x", "", "sub"), says("y", "x", message)]).replace(r#""uuid":"x","#, "").replace(r#""uuid":"y","#, "")
+        lines([user("x", "", "sub"), says("y", "x", message)])
+            .replace(r#""uuid":"x","#, "")
+            .replace(r#""uuid":"y","#, "")
     };
-    let files = ["m2", "m3"].map(|message| (format!("s/subagents/agent-{message}.jsonl"), marked(&agent(message))));
+    let files = ["m2", "m3"]
+        .map(|message| (format!("s/subagents/agent-{message}.jsonl"), marked(&agent(message))));
     let main = marked(&lines([user("u", "", "hi"), says("a", "u", "m1")]));
-    let lenient = convert_from(&Input::memory("s.jsonl", main, files), None, ReadOptions::LENIENT).unwrap();
+    let lenient =
+        convert_from(&Input::memory("s.jsonl", main, files), None, ReadOptions::LENIENT).unwrap();
     assert_eq!(seen(&seen::built(lenient).0).len(), 3);
 }
 
@@ -94,20 +122,33 @@ fn a_fork_behind_a_compaction_has_the_summary_and_what_was_preserved() {
     ]);
     let agent = fork("v", ["m2", "c"], ["e", "f", "g"], "m4");
     let (tree, _) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &agent)]);
-    assert_eq!(seen(&tree), ["main: u > m1", "main: s v > m2", "main: s v m2 c > m3", "agent-7: s v m2 c > m4"]);
+    assert_eq!(
+        seen(&tree),
+        ["main: u > m1", "main: s v > m2", "main: s v m2 c > m3", "agent-7: s v m2 c > m4"]
+    );
     let bare = lines([names("v"), user("e", "", "do it"), says("g", "e", "m4")]);
     let (_, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &bare)]);
-    assert_eq!(codes(&report), ["uncertain-fork"], "no call tells on which side of the compaction it was forked");
+    assert_eq!(
+        codes(&report),
+        ["uncertain-fork"],
+        "no call tells on which side of the compaction it was forked"
+    );
 }
 
 #[test]
 fn a_sub_agent_that_was_forked_from_another_one_leaves_it_its_call_whatever_their_names() {
-    let parent = lines([user("p", "", "sub"), calls("q", "p", "m4", "d"), result("r1", "q", "d"), says("o", "r1", "m5")]);
+    let parent = lines([
+        user("p", "", "sub"),
+        calls("q", "p", "m4", "d"),
+        result("r1", "q", "d"),
+        says("o", "r1", "m5"),
+    ]);
     let child = fork("p", ["m4", "d"], ["x", "y", "z"], "m6");
     for [parent_name, child_name] in [["agent-1", "agent-2"], ["agent-2", "agent-1"]] {
         let files = [parent_name, child_name].map(|name| format!("s/subagents/{name}.jsonl"));
         let beside = [(files[0].as_str(), parent.as_str()), (files[1].as_str(), child.as_str())];
-        let (tree, _) = read("s.jsonl", &lines([user("u", "", "hi"), says("a", "u", "m1")]), &beside);
+        let (tree, _) =
+            read("s.jsonl", &lines([user("u", "", "hi"), says("a", "u", "m1")]), &beside);
         let mut calls = seen(&tree);
         calls.sort();
         let mut expected = [
@@ -128,22 +169,41 @@ fn of_forks_whose_call_the_session_has_lost_the_first_has_it() {
         let ids = ["1", "2", "3"].map(|at| format!("{id}{at}"));
         fork("v", ["m2", "c"], ids.each_ref().map(String::as_str), own)
     });
-    let beside = [("s/subagents/agent-1.jsonl", forks[0].as_str()), ("s/subagents/agent-2.jsonl", forks[1].as_str())];
+    let beside = [
+        ("s/subagents/agent-1.jsonl", forks[0].as_str()),
+        ("s/subagents/agent-2.jsonl", forks[1].as_str()),
+    ];
     let (tree, report) = read("s.jsonl", &main, &beside);
-    assert_eq!(seen(&tree), ["main: u > m1", "agent-1: u m1 v > m2", "agent-1: u m1 v m2 c > m4", "agent-2: u m1 v m2 c > m5"]);
+    assert_eq!(
+        seen(&tree),
+        [
+            "main: u > m1",
+            "agent-1: u m1 v > m2",
+            "agent-1: u m1 v m2 c > m4",
+            "agent-2: u m1 v m2 c > m5"
+        ]
+    );
     assert_eq!(codes(&report), ["copied-history"]);
 }
 
 #[test]
 fn fork_lines_that_name_no_line_or_two_are_faults() {
-    let agent = |first: &str| first.to_owned() + "\n" + &lines([user("x", "", "do it"), says("z", "x", "m4")]);
+    let agent = |first: &str| {
+        first.to_owned() + "\n" + &lines([user("x", "", "do it"), says("z", "x", "m4")])
+    };
     let error = rejected(&forking(), &agent(&names("gone")));
     let start = "s/subagents/agent-7.jsonl:1: parentLastUuid: error[harness]: ";
-    assert!(error.starts_with(&format!("{start}history-elsewhere: the contexts go on from line gone")), "{error}");
+    assert!(
+        error.starts_with(&format!("{start}history-elsewhere: the contexts go on from line gone")),
+        "{error}"
+    );
     let error = rejected(&forking(), &agent(r#"{"type":"fork-context-ref","agentId":"7"}"#));
     assert!(error.starts_with(&format!("{start}no-fork-parent: ")), "{error}");
     let error = rejected(&forking(), &agent(&(names("v") + "\n" + &names("u"))));
-    assert!(error.contains("agent-7.jsonl:2: parentLastUuid: error[harness]: second-fork: "), "{error}");
+    assert!(
+        error.contains("agent-7.jsonl:2: parentLastUuid: error[harness]: second-fork: "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -158,7 +218,10 @@ fn an_id_that_a_server_gives_several_messages_is_that_of_several_calls() {
     ]);
     let agent = lines([user("x", "", "sub"), calls("y", "x", "m", "other")]);
     let (tree, report) = read("s.jsonl", &main, &[("s/subagents/agent-7.jsonl", &agent)]);
-    assert_eq!(seen(&tree), ["main: u > m", "main: u m v > m", "main: u m v m w > m", "agent-7: x > m"]);
+    assert_eq!(
+        seen(&tree),
+        ["main: u > m", "main: u m v > m", "main: u m v m w > m", "agent-7: x > m"]
+    );
     assert_eq!(codes(&report), ["repeated-message-id", "repeated-message-id"]);
 }
 
@@ -173,18 +236,28 @@ fn sub_agents_of_a_copied_session_are_copies_and_a_file_that_lies_there_twice_is
     ];
     let (tree, report) = read("b.jsonl", &main, &beside);
     assert_eq!((seen(&tree).len(), codes(&report)), (0, vec!["copied-history".to_owned()]));
-    let beside = [("a/subagents/agent-7.jsonl", agent.as_str()), ("a/subagents/agent-7.jsonl.gz", agent.as_str())];
+    let beside = [
+        ("a/subagents/agent-7.jsonl", agent.as_str()),
+        ("a/subagents/agent-7.jsonl.gz", agent.as_str()),
+    ];
     let (tree, report) = read("a.jsonl", &main, &beside);
     assert_eq!(
         (seen(&tree), codes(&report)),
-        (vec!["main: U > m1".to_owned(), "agent-7: x > m2".to_owned()], vec!["copied-history".to_owned()])
+        (
+            vec!["main: U > m1".to_owned(), "agent-7: x > m2".to_owned()],
+            vec!["copied-history".to_owned()]
+        )
     );
 }
 
 #[test]
 fn lines_are_copies_of_a_parent_session_only_where_that_one_has_them() {
     let forked = |uuid: &str, line: String| {
-        line.replacen("{\"type\"", &format!(r#"{{"forkedFrom":{{"sessionId":"p","messageUuid":"{uuid}"}},"type""#), 1)
+        line.replacen(
+            "{\"type\"",
+            &format!(r#"{{"forkedFrom":{{"sessionId":"p","messageUuid":"{uuid}"}},"type""#),
+            1,
+        )
     };
     let text = lines([
         forked("u0", user("u", "", "hi")),
@@ -196,7 +269,11 @@ fn lines_are_copies_of_a_parent_session_only_where_that_one_has_them() {
     let part = lines([user("u0", "", "hi"), says("a0", "u0", "m1")]);
     let (tree, report) = read("s.jsonl", &text, &[("p.jsonl", &part)]);
     assert_eq!(seen(&tree), ["main: u m1 v > m2"]);
-    assert_eq!(codes(&report), ["copied-history", "copied-history"], "what is a copy, and what the parent does not have");
+    assert_eq!(
+        codes(&report),
+        ["copied-history", "copied-history"],
+        "what is a copy, and what the parent does not have"
+    );
     let (tree, _) = read("s.jsonl", &text, &[("p.jsonl", "\n")]);
     assert_eq!(seen(&tree).len(), 2);
 }
@@ -204,13 +281,24 @@ fn lines_are_copies_of_a_parent_session_only_where_that_one_has_them() {
 #[test]
 fn sub_agents_of_one_name_are_threads_of_their_own() {
     let agent = |id: &str, message: &str| {
-        lines([user(&format!("{id}1"), "", "sub"), says(&format!("{id}2"), &format!("{id}1"), message)])
+        lines([
+            user(&format!("{id}1"), "", "sub"),
+            says(&format!("{id}2"), &format!("{id}1"), message),
+        ])
     };
-    let files = [("main.jsonl", "x"), ("workflows/w1/agent-7.jsonl", "y"), ("workflows/w2/agent-7.jsonl.gz", "z")];
-    let texts = files.map(|(name, id)| (format!("s/subagents/{name}"), agent(id, &format!("m{id}"))));
+    let files = [
+        ("main.jsonl", "x"),
+        ("workflows/w1/agent-7.jsonl", "y"),
+        ("workflows/w2/agent-7.jsonl.gz", "z"),
+    ];
+    let texts =
+        files.map(|(name, id)| (format!("s/subagents/{name}"), agent(id, &format!("m{id}"))));
     let beside = texts.each_ref().map(|(name, text)| (name.as_str(), text.as_str()));
     let (tree, _) = read("s.jsonl", &lines([user("u", "", "hi"), says("a", "u", "m1")]), &beside);
-    assert_eq!(seen(&tree), ["main: u > m1", "main-2: x1 > mx", "agent-7: y1 > my", "agent-7-2: z1 > mz"]);
+    assert_eq!(
+        seen(&tree),
+        ["main: u > m1", "main-2: x1 > mx", "agent-7: y1 > my", "agent-7-2: z1 > mz"]
+    );
 }
 
 #[test]
@@ -218,9 +306,14 @@ fn the_sub_agents_of_a_workflow_lie_in_folders_of_their_own() {
     let main = lines([user("u", "", "hi"), says("a", "u", "m1")]);
     let agent = lines([user("x", "", "sub"), says("y", "x", "m2")]);
     let journal = r#"{"type":"started","key":"k","agentId":"7"}"#;
-    let beside =
-        [("s/subagents/workflows/wf_1/agent-7.jsonl", agent.as_str()), ("s/subagents/workflows/wf_1/journal.jsonl", journal)];
+    let beside = [
+        ("s/subagents/workflows/wf_1/agent-7.jsonl", agent.as_str()),
+        ("s/subagents/workflows/wf_1/journal.jsonl", journal),
+    ];
     let (tree, report) = read("s.jsonl", &main, &beside);
-    assert_eq!((seen(&tree), codes(&report)), (vec!["main: u > m1".to_owned(), "agent-7: x > m2".to_owned()], vec![]));
+    assert_eq!(
+        (seen(&tree), codes(&report)),
+        (vec!["main: u > m1".to_owned(), "agent-7: x > m2".to_owned()], vec![])
+    );
     assert_eq!(tree.header().files, ["s.jsonl", "s/subagents/workflows/wf_1/agent-7.jsonl"]);
 }

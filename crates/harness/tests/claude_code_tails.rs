@@ -1,5 +1,5 @@
-//! What stands where after a full compaction: preserved lines in their order directly behind the summary, or before it where the
-//! boundary is their anchor, and every later line behind them.
+//! What stands where after a full compaction: preserved lines in their order directly behind the
+//! summary, or before it where the boundary is their anchor, and every later line behind them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #[path = "lines/mod.rs"]
 mod session;
@@ -24,7 +24,9 @@ fn read(main: &str, others: &[(&str, String)]) -> BranchTree {
 fn seen(tree: &BranchTree) -> Vec<String> {
     let shown = tree.generations().map(|generation| {
         let spans = tree.spans(generation.context).unwrap();
-        let keys = spans.iter().map(|span| tree.segment(span.segment).unwrap().source.as_ref().unwrap().key.as_str());
+        let keys = spans
+            .iter()
+            .map(|span| tree.segment(span.segment).unwrap().source.as_ref().unwrap().key.as_str());
         format!("{}: {}", generation.thread, keys.collect::<Vec<_>>().join(" "))
     });
     shown.collect()
@@ -70,9 +72,17 @@ fn lines_whose_anchor_is_the_boundary_stand_before_the_summary() {
 
 #[test]
 fn a_run_of_late_lines_was_sampled_before_the_boundary_one_after_the_other() {
-    let text =
-        lines([user("u", "", "hi"), says("a", "u", "m1"), boundary("x", r#""a""#, &kept("s", &["v", "b"])), summary("s", "x")])
-            + &lines([user("v", "s", "on"), says("b", "v", "m2"), user("w", "b", "go"), says("c", "w", "m3")]);
+    let text = lines([
+        user("u", "", "hi"),
+        says("a", "u", "m1"),
+        boundary("x", r#""a""#, &kept("s", &["v", "b"])),
+        summary("s", "x"),
+    ]) + &lines([
+        user("v", "s", "on"),
+        says("b", "v", "m2"),
+        user("w", "b", "go"),
+        says("c", "w", "m3"),
+    ]);
     let tree = read(&text, &[]);
     assert_eq!(seen(&tree), ["main: u", "main: u m1 v", "main: s v m2 w"]);
 }
@@ -80,7 +90,12 @@ fn a_run_of_late_lines_was_sampled_before_the_boundary_one_after_the_other() {
 #[test]
 fn a_late_tail_that_is_given_by_its_ends_keeps_the_run_from_head_to_tail() {
     let text = lines(start())
-        + &lines([user("w", "b", "go"), boundary("x", r#""w""#, &ends("v", "c")), summary("s", "x"), says("c", "s", "m3")])
+        + &lines([
+            user("w", "b", "go"),
+            boundary("x", r#""w""#, &ends("v", "c")),
+            summary("s", "x"),
+            says("c", "s", "m3"),
+        ])
         + &lines([user("y", "c", "and"), says("d", "y", "m4")]);
     let tree = read(&text, &[]);
     assert_eq!(seen(&tree)[2..], ["main: u m1 v m2 w", "main: s v m2 w m3 y"]);
@@ -103,7 +118,12 @@ fn an_order_that_the_context_does_not_have_is_a_list_of_its_own() {
 #[test]
 fn a_preserved_line_that_an_earlier_compaction_took_out_comes_back() {
     let text = lines(start())
-        + &lines([boundary("x", r#""b""#, ""), summary("s", "x"), user("w", "s", "go"), says("c", "w", "m3")])
+        + &lines([
+            boundary("x", r#""b""#, ""),
+            summary("s", "x"),
+            user("w", "s", "go"),
+            says("c", "w", "m3"),
+        ])
         + &lines([
             boundary("y", r#""c""#, &kept("t", &["v", "w"])),
             summary("t", "y"),
@@ -129,13 +149,21 @@ fn a_result_that_was_cleared_is_preserved_as_what_was_left_of_it() {
         user("w", "b", "go"),
         says("d", "w", "m3"),
     ]);
-    assert_eq!(seen(&read(&text, &[])), ["main: u", "main: u m1 c#cleared", "main: s m1 c#cleared m2 w"]);
+    assert_eq!(
+        seen(&read(&text, &[])),
+        ["main: u", "main: u m1 c#cleared", "main: s m1 c#cleared m2 w"]
+    );
 }
 
 #[test]
 fn going_back_to_before_a_compaction_forks_from_the_context_it_had() {
     let text = lines(start())
-        + &lines([boundary("x", r#""b""#, ""), summary("s", "x"), user("w", "s", "go"), says("c", "w", "m3")])
+        + &lines([
+            boundary("x", r#""b""#, ""),
+            summary("s", "x"),
+            user("w", "s", "go"),
+            says("c", "w", "m3"),
+        ])
         + &lines([user("z", "a", "else"), says("d", "z", "m4")]);
     let tree = read(&text, &[]);
     assert_eq!(seen(&tree), ["main: u", "main~1: u m1 v", "main~1: s w", "main: u m1 z"]);
@@ -153,7 +181,8 @@ fn a_sub_agents_own_compaction_has_a_summariser_of_its_own() {
         says("k", "j", "n2"),
     ]);
     let summariser = lines([user("q", "i", "sum up"), says("p", "q", "n3").replace("said", "sum")]);
-    let others = [("s/subagents/agent-7.jsonl", agent), ("s/subagents/agent-acompact-1.jsonl", summariser)];
+    let others =
+        [("s/subagents/agent-7.jsonl", agent), ("s/subagents/agent-acompact-1.jsonl", summariser)];
     let tree = read(&lines([user("u", "", "hi"), says("a", "u", "m1")]), &others);
     assert_eq!(
         seen(&tree),

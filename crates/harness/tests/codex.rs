@@ -1,5 +1,5 @@
-//! What a rollout of Codex CLI becomes: calls told apart by what stands between them, lists that a compaction gives whole, rollbacks,
-//! copied history.
+//! What a rollout of Codex CLI becomes: calls told apart by what stands between them, lists that a
+//! compaction gives whole, rollbacks, copied history.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod rollout;
 mod shown;
@@ -37,7 +37,8 @@ fn calls_end_where_something_is_put_in_or_the_count_of_tokens_grows() {
 }
 
 #[test]
-fn a_list_that_replaces_the_history_evicts_what_is_not_in_it_and_its_summary_is_that_of_the_recorded_call() {
+fn a_list_that_replaces_the_history_evicts_what_is_not_in_it_and_its_summary_is_that_of_the_recorded_call()
+ {
     let words = "Another model began this task.";
     insta::assert_snapshot!(strict(&[
         meta(""),
@@ -110,7 +111,10 @@ fn a_rollback_goes_on_from_before_the_turn_and_after_a_compaction_from_within_it
         said("user", "right"),
         said("assistant", "three"),
         used(30),
-        compacted("sum", &[message("user", "first"), message("user", "right"), message("user", "sum")]),
+        compacted(
+            "sum",
+            &[message("user", "first"), message("user", "right"), message("user", "sum")]
+        ),
         said("user", "after"),
         said("assistant", "four"),
         used(40),
@@ -124,7 +128,10 @@ fn a_rollback_goes_on_from_before_the_turn_and_after_a_compaction_from_within_it
 #[test]
 fn items_that_the_parents_rollout_begins_with_are_context() {
     let shared = [said("user", "first"), calls("c1"), output("c1"), said("assistant", "one")];
-    let parent = rollout(&[vec![meta("").replace("own", "par")], shared.to_vec(), vec![said("user", "else")]].concat());
+    let parent = rollout(
+        &[vec![meta("").replace("own", "par")], shared.to_vec(), vec![said("user", "else")]]
+            .concat(),
+    );
     let own = [
         vec![meta(r#","forked_from_id":"par""#), meta("").replace("own", "par")],
         shared.to_vec(),
@@ -132,7 +139,12 @@ fn items_that_the_parents_rollout_begins_with_are_context() {
     ]
     .concat();
     let beside: [(&str, &[u8]); 1] = [("rollout-par.jsonl", &parent)];
-    insta::assert_snapshot!(told("rollout-own.jsonl", &rollout(&own), &beside, ReadOptions::STRICT));
+    insta::assert_snapshot!(told(
+        "rollout-own.jsonl",
+        &rollout(&own),
+        &beside,
+        ReadOptions::STRICT
+    ));
     assert!(strict(&own).contains("which is not beside it"));
 }
 
@@ -167,14 +179,37 @@ fn a_compaction_that_removes_nothing_only_appends_its_summary() {
 fn a_pair_that_a_compaction_breaks_is_not_sent() {
     let item = |json: String| json;
     let call = |id: &str| {
-        item(format!(r#"{{"type":"function_call","name":"shell","arguments":"{{\"command\": [\"ls\"]}}","call_id":"{id}"}}"#))
+        item(format!(
+            r#"{{"type":"function_call","name":"shell","arguments":"{{\"command\": [\"ls\"]}}","call_id":"{id}"}}"#
+        ))
     };
-    let out = |id: &str| item(format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"out of {id}"}}"#));
-    let start = [turn(), said("user", "first"), calls("c1"), calls("c2"), used(10), output("c1"), output("c2")];
+    let out = |id: &str| {
+        item(format!(
+            r#"{{"type":"function_call_output","call_id":"{id}","output":"out of {id}"}}"#
+        ))
+    };
+    let start = [
+        turn(),
+        said("user", "first"),
+        calls("c1"),
+        calls("c2"),
+        used(10),
+        output("c1"),
+        output("c2"),
+    ];
     let broken = [
         start.to_vec(),
         vec![
-            compacted("sum", &[message("user", "first"), call("c1"), call("c2"), out("c2"), message("user", "sum")]),
+            compacted(
+                "sum",
+                &[
+                    message("user", "first"),
+                    call("c1"),
+                    call("c2"),
+                    out("c2"),
+                    message("user", "sum"),
+                ],
+            ),
             said("assistant", "yes"),
         ],
     ]

@@ -1,4 +1,5 @@
-//! What a rollout of Codex CLI writes again is never a second call of the model, and what only looks alike is never lost.
+//! What a rollout of Codex CLI writes again is never a second call of the model, and what only
+//! looks alike is never lost.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod rollout;
 mod shown;
@@ -15,7 +16,12 @@ fn strict(lines: &[String]) -> String {
 fn forked(parent: &[String], own: &[String]) -> String {
     let of_parent = rollout(&[&[meta("").replace("own", "par")], parent].concat());
     let own = [&[meta(r#","forked_from_id":"par""#), meta("").replace("own", "par")], own].concat();
-    told("rollout-own.jsonl", &rollout(&own), &[("rollout-par.jsonl", &of_parent)], ReadOptions::STRICT)
+    told(
+        "rollout-own.jsonl",
+        &rollout(&own),
+        &[("rollout-par.jsonl", &of_parent)],
+        ReadOptions::STRICT,
+    )
 }
 
 /// An item with an id.
@@ -67,30 +73,61 @@ fn a_call_of_a_known_id_that_says_something_else_is_a_call_of_its_own() {
 
 #[test]
 fn calls_of_one_id_in_one_answer_take_an_output_each() {
-    let start = [turn(), said("user", "go"), calls("call_0"), other_calls("call_0"), used(10), output("call_0")];
-    let shown = strict(&[start.to_vec(), vec![output("call_0"), said("assistant", "done")]].concat());
-    assert_eq!((generations(&shown), last_context(&shown)), (2, "    [line-2 line-3 line-4 call_0 call_0]"), "{shown}");
+    let start = [
+        turn(),
+        said("user", "go"),
+        calls("call_0"),
+        other_calls("call_0"),
+        used(10),
+        output("call_0"),
+    ];
+    let shown =
+        strict(&[start.to_vec(), vec![output("call_0"), said("assistant", "done")]].concat());
+    assert_eq!(
+        (generations(&shown), last_context(&shown)),
+        (2, "    [line-2 line-3 line-4 call_0 call_0]"),
+        "{shown}"
+    );
     let shown = strict(&[start.to_vec(), vec![said("assistant", "done")]].concat());
-    assert!(shown.contains("missing-result") && shown.contains("another call of the id has one"), "{shown}");
+    assert!(
+        shown.contains("missing-result") && shown.contains("another call of the id has one"),
+        "{shown}"
+    );
     assert_eq!(last_context(&shown), "    [line-2 line-3 line-4 call_0]", "{shown}");
 }
 
 #[test]
 fn new_text_beside_a_call_that_is_written_again_is_kept() {
-    let once = [turn(), said("user", "go"), said("assistant", "I list"), calls("c1"), used(10), output("c1")];
+    let once = [
+        turn(),
+        said("user", "go"),
+        said("assistant", "I list"),
+        calls("c1"),
+        used(10),
+        output("c1"),
+    ];
     let same = [once[2..].to_vec(), vec![used(20), said("assistant", "ok")]].concat();
     let shown = strict(&[once.to_vec(), same].concat());
     assert_eq!((generations(&shown), shown.matches("I list").count()), (2, 1), "{shown}");
     let other = [said("assistant", "once more"), calls("c1"), used(20), said("assistant", "ok")];
     let shown = strict(&[once.to_vec(), other.to_vec()].concat());
-    assert!(generations(&shown) == 3 && shown.contains("once more") && shown.contains("repeated-call"), "{shown}");
+    assert!(
+        generations(&shown) == 3 && shown.contains("once more") && shown.contains("repeated-call"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn what_a_rollback_or_a_compaction_took_out_is_context_where_it_is_written_again() {
     let call = calls("c1").replacen("\"type\":\"function", "\"id\":\"f1\",\"type\":\"function", 1);
     let start = [turn(), said("user", "one"), with_id("m1", "assistant", "r1"), used(10)];
-    let second = [with_id("u2", "user", "two"), call, output("c1"), with_id("m2", "assistant", "r2"), used(20)];
+    let second = [
+        with_id("u2", "user", "two"),
+        call,
+        output("c1"),
+        with_id("m2", "assistant", "r2"),
+        used(20),
+    ];
     for out in [back(), compacted("sum", &[message("user", "one"), message("user", "sum")])] {
         let end = [said("user", "three"), said("assistant", "r3")];
         let shown = strict(&[&start[..], &second, &[out], &second[..4], &end].concat());
@@ -104,14 +141,25 @@ fn what_a_rollback_or_a_compaction_took_out_is_context_where_it_is_written_again
 
 #[test]
 fn what_a_rollback_or_a_compaction_left_in_the_history_is_no_second_time_there() {
-    let start = [turn(), said("user", "one"), with_id("m1", "assistant", "r1"), used(10), said("user", "two")];
-    let end = [with_id("m1", "assistant", "r1"), said("user", "three"), with_id("m3", "assistant", "r3")];
+    let start = [
+        turn(),
+        said("user", "one"),
+        with_id("m1", "assistant", "r1"),
+        used(10),
+        said("user", "two"),
+    ];
+    let end =
+        [with_id("m1", "assistant", "r1"), said("user", "three"), with_id("m3", "assistant", "r3")];
     let list = [message("user", "sum"), message("assistant", "r1")];
     let named = message("assistant", "r1").replacen('{', r#"{"id":"m1","#, 1);
     let with_ids = [message("user", "sum"), named];
     for out in [back(), compacted("sum", &list), compacted("sum", &with_ids)] {
         let shown = strict(&[&start[..], &[out], &end].concat());
-        assert_eq!((generations(&shown), last_context(&shown).matches("m1").count()), (2, 1), "{shown}");
+        assert_eq!(
+            (generations(&shown), last_context(&shown).matches("m1").count()),
+            (2, 1),
+            "{shown}"
+        );
         assert!(shown.contains("repeated-line") && !shown.contains("written-again"), "{shown}");
     }
 }
@@ -119,8 +167,13 @@ fn what_a_rollback_or_a_compaction_left_in_the_history_is_no_second_time_there()
 #[test]
 fn an_output_whose_call_was_taken_back_is_not_sent() {
     let start = [turn(), said("user", "one"), calls("c1"), used(10), back(), output("c1")];
-    let shown = strict(&[start.to_vec(), vec![said("user", "two"), said("assistant", "r")]].concat());
-    assert!(shown.contains("orphan-output: call c1 was taken out") && last_context(&shown) == "    [line-7]", "{shown}");
+    let shown =
+        strict(&[start.to_vec(), vec![said("user", "two"), said("assistant", "r")]].concat());
+    assert!(
+        shown.contains("orphan-output: call c1 was taken out")
+            && last_context(&shown) == "    [line-7]",
+        "{shown}"
+    );
 }
 
 #[test]
@@ -135,10 +188,19 @@ fn a_call_without_an_id_that_says_what_was_said_to_the_same_prompt_is_kept_with_
 
 #[test]
 fn an_answer_behind_a_copied_reasoning_is_a_generation() {
-    let reasoning = line("response_item", r#"{"type":"reasoning","id":"rs1","summary":[{"type":"summary_text","text":"th"}]}"#);
+    let reasoning = line(
+        "response_item",
+        r#"{"type":"reasoning","id":"rs1","summary":[{"type":"summary_text","text":"th"}]}"#,
+    );
     let parent = [said("user", "one"), reasoning.clone(), calls("c1"), used(10), output("c1")];
-    let shown = forked(&parent, &[said("user", "one"), reasoning, said("assistant", "own answer"), used(10)]);
-    assert!(generations(&shown) == 1 && shown.contains(r#"Policy Content "own answer""#), "{shown}");
+    let shown = forked(
+        &parent,
+        &[said("user", "one"), reasoning, said("assistant", "own answer"), used(10)],
+    );
+    assert!(
+        generations(&shown) == 1 && shown.contains(r#"Policy Content "own answer""#),
+        "{shown}"
+    );
     assert!(shown.contains("calls (1) are copied"), "{shown}");
 }
 
@@ -157,11 +219,15 @@ fn what_a_fork_says_itself_is_not_taken_for_what_its_parent_says_later() {
     for own in ["continue", "x"] {
         for done in [with_id("m7", "assistant", "Done."), said("assistant", "Done.")] {
             let shown = forked(&parent, &[&parent[..3], &[said("user", own), done]].concat());
-            assert!(generations(&shown) == 1 && shown.contains(r#"Policy Content "Done.""#), "{shown}");
+            assert!(
+                generations(&shown) == 1 && shown.contains(r#"Policy Content "Done.""#),
+                "{shown}"
+            );
         }
     }
     // A fork may hold the last turns alone, with what their ids name.
-    let shown = forked(&parent, &[&parent[6..], &[said("user", "y"), said("assistant", "yes")]].concat());
+    let shown =
+        forked(&parent, &[&parent[6..], &[said("user", "y"), said("assistant", "yes")]].concat());
     assert!(generations(&shown) == 1 && shown.contains("calls (1) are copied"), "{shown}");
     let other = [said("user", "x"), with_id("m7", "assistant", "Done.")];
     assert_eq!(generations(&forked(&parent, &other)), 1);

@@ -1,4 +1,5 @@
-//! No byte string makes the adapter panic, and whatever it converts is a tree that strict reading takes.
+//! No byte string makes the adapter panic, and whatever it converts is a tree that strict reading
+//! takes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod damage;
 
@@ -21,12 +22,21 @@ const FIXTURES: [&str; 8] = [
 
 fn check(main: &[u8], subagent: &[u8]) -> Result<(), TestCaseError> {
     for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
-        let input = |reader, listed: &str| SessionInput { reader, name: listed.into(), listed: listed.into() };
+        let input = |reader, listed: &str| SessionInput {
+            reader,
+            name: listed.into(),
+            listed: listed.into(),
+        };
         let agent = input(subagent, "s/subagents/agent-acompact-9.jsonl");
         match convert_readers(input(main, "s.jsonl"), [agent], options) {
             Ok(conversion) => {
-                let tree = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
-                prop_assert!(tree.is_ok(), "{}", tree.err().map(|error| error.to_string()).unwrap_or_default());
+                let tree =
+                    BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
+                prop_assert!(
+                    tree.is_ok(),
+                    "{}",
+                    tree.err().map(|error| error.to_string()).unwrap_or_default()
+                );
             }
             Err(HarnessError::Rejected(report)) => prop_assert!(report.has_errors()),
             Err(error) => return Err(TestCaseError::fail(error.to_string())),

@@ -1,19 +1,31 @@
 //! Which harness wrote a file is told from its content, whatever its name.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert, convert_from, detect, detect_bytes};
+use pleach_harness::{
+    Harness, HarnessError, Input, ReadOptions, convert, convert_from, detect, detect_bytes,
+};
 
 #[test]
 fn lines_tell_records_from_sessions() {
-    assert_eq!(detect_bytes(br#"{"t":"header","version":1,"harness":"x","fidelity":"token"}"#), Some(Harness::Records));
+    assert_eq!(
+        detect_bytes(br#"{"t":"header","version":1,"harness":"x","fidelity":"token"}"#),
+        Some(Harness::Records)
+    );
     let first = br#"{"type":"file-history-snapshot","messageId":"a","snapshot":{}}"#;
     assert_eq!(detect_bytes(first), Some(Harness::ClaudeCode));
-    assert_eq!(detect_bytes(br#"{"type":"user","uuid":"a","sessionId":"s","parentUuid":null}"#), Some(Harness::ClaudeCode));
-    assert_eq!(detect_bytes(br#"{"type":"summary","summary":"t","leafUuid":"a"}"#), Some(Harness::ClaudeCode));
+    assert_eq!(
+        detect_bytes(br#"{"type":"user","uuid":"a","sessionId":"s","parentUuid":null}"#),
+        Some(Harness::ClaudeCode)
+    );
+    assert_eq!(
+        detect_bytes(br#"{"type":"summary","summary":"t","leafUuid":"a"}"#),
+        Some(Harness::ClaudeCode)
+    );
 }
 
 #[test]
 fn a_byte_order_mark_and_a_damaged_first_line_hide_nothing() {
-    let text = b"\xef\xbb\xbf{\"type\":\"us\n\n{\"type\":\"user\",\"uuid\":\"a\",\"sessionId\":\"s\"}\n";
+    let text =
+        b"\xef\xbb\xbf{\"type\":\"us\n\n{\"type\":\"user\",\"uuid\":\"a\",\"sessionId\":\"s\"}\n";
     assert_eq!(detect_bytes(text), Some(Harness::ClaudeCode));
 }
 
@@ -21,7 +33,11 @@ fn a_byte_order_mark_and_a_damaged_first_line_hide_nothing() {
 fn other_json_is_no_session() {
     assert_eq!(detect_bytes(b"[1,2]\n{\"type\":\"message\"}\n"), None);
     assert_eq!(detect_bytes(b""), None);
-    assert_eq!(detect_bytes(b"{ \"t\": \"head"), Some(Harness::Records), "a cut header is still a record");
+    assert_eq!(
+        detect_bytes(b"{ \"t\": \"head"),
+        Some(Harness::Records),
+        "a cut header is still a record"
+    );
 }
 
 #[test]
@@ -29,11 +45,16 @@ fn an_unknown_file_says_what_could_be_given_instead() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
     std::fs::write(&path, "hello\n").unwrap();
-    let Err(error @ HarnessError::UnknownHarness { .. }) = convert(&path, ReadOptions::LENIENT) else {
+    let Err(error @ HarnessError::UnknownHarness { .. }) = convert(&path, ReadOptions::LENIENT)
+    else {
         panic!("must be unknown")
     };
     assert!(error.to_string().ends_with("or name its format"));
-    assert!(error.to_string().contains("give eviction records, which begin with a header, a Codex CLI rollout"));
+    assert!(
+        error
+            .to_string()
+            .contains("give eviction records, which begin with a header, a Codex CLI rollout")
+    );
 }
 
 #[test]
@@ -55,7 +76,9 @@ fn a_folder_is_no_session_unless_a_format_says_so() {
 #[test]
 fn a_missing_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let Err(error) = convert(folder.path().join("none.jsonl"), ReadOptions::STRICT) else { panic!("must fail") };
+    let Err(error) = convert(folder.path().join("none.jsonl"), ReadOptions::STRICT) else {
+        panic!("must fail")
+    };
     assert!(error.to_string().contains("none.jsonl: cannot be read"));
 }
 
@@ -77,7 +100,10 @@ fn empty_and_compressed_files_are_told_apart_from_unknown_ones() {
     std::fs::write(&path, "\n \n").unwrap();
     assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Empty { .. })));
     std::fs::write(&path, b"BZh91AY").unwrap();
-    assert!(matches!(convert(&path, ReadOptions::LENIENT), Err(HarnessError::Compressed { kind: "bzip2", .. })));
+    assert!(matches!(
+        convert(&path, ReadOptions::LENIENT),
+        Err(HarnessError::Compressed { kind: "bzip2", .. })
+    ));
 }
 
 #[test]
@@ -100,13 +126,22 @@ fn every_sample_log_is_known_whichever_of_its_lines_stands_first() {
         }
         assert_eq!(detect_bytes(text.as_bytes()), Some(harness), "{name}");
     }
-    for (name, harness) in [("opencode.json", Harness::OpenCode), ("inspect_ai.json", Harness::InspectAi)] {
-        assert_eq!(detect_bytes(&std::fs::read(folder.join(name)).unwrap()), Some(harness), "{name}");
+    for (name, harness) in
+        [("opencode.json", Harness::OpenCode), ("inspect_ai.json", Harness::InspectAi)]
+    {
+        assert_eq!(
+            detect_bytes(&std::fs::read(folder.join(name)).unwrap()),
+            Some(harness),
+            "{name}"
+        );
     }
 }
 
 fn fixture(name: &str) -> Vec<u8> {
-    std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap()
+    std::fs::read(
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -121,7 +156,9 @@ fn a_file_of_which_nothing_is_of_the_format_that_is_named_is_an_error_and_no_emp
             for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
                 let input = Input::memory("log.json", bytes.clone(), []);
                 match convert_from(&input, Some(harness), options) {
-                    Err(error @ HarnessError::OtherFormat { .. }) => assert!(error.to_string().contains(harness.name())),
+                    Err(error @ HarnessError::OtherFormat { .. }) => {
+                        assert!(error.to_string().contains(harness.name()))
+                    }
                     other => panic!("{harness:?}: {other:?}"),
                 }
             }
@@ -172,7 +209,9 @@ fn text_of_sixteen_bits_is_told_to_be_converted() {
 #[test]
 fn what_a_stream_gives_is_there_for_detection_and_for_conversion() {
     let bytes = fixture("rewinds.jsonl");
-    let whole = convert_from(&Input::memory("s.jsonl", bytes.clone(), []), None, ReadOptions::STRICT).unwrap();
+    let whole =
+        convert_from(&Input::memory("s.jsonl", bytes.clone(), []), None, ReadOptions::STRICT)
+            .unwrap();
     let input = Input::stream("standard input", std::io::Cursor::new(bytes)).unwrap();
     let read = convert_from(&input, Some(detect(&input).unwrap()), ReadOptions::STRICT).unwrap();
     assert_eq!(read.records[1..], whole.records[1..]);

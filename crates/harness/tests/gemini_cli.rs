@@ -1,4 +1,5 @@
-//! What a session of Gemini CLI becomes: messages as they were last written, rewinds, and lists that are set whole.
+//! What a session of Gemini CLI becomes: messages as they were last written, rewinds, and lists
+//! that are set whole.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod damaged;
 mod shown;
@@ -10,7 +11,9 @@ use shown::{faults, told};
 const START: &str = r#"{"sessionId":"abc","projectHash":"h","startTime":"2026-02-01T10:00:00Z"}"#;
 
 fn user(id: &str, text: &str) -> String {
-    format!(r#"{{"id":"{id}","timestamp":"2026-02-01T10:00:00Z","type":"user","content":[{{"text":"{text}"}}]}}"#)
+    format!(
+        r#"{{"id":"{id}","timestamp":"2026-02-01T10:00:00Z","type":"user","content":[{{"text":"{text}"}}]}}"#
+    )
 }
 
 fn says(id: &str, text: &str, rest: &str) -> String {
@@ -20,11 +23,15 @@ fn says(id: &str, text: &str, rest: &str) -> String {
 }
 
 fn tools(result: &str) -> String {
-    format!(r#","toolCalls":[{{"id":"c1","name":"read_file","args":{{"path": "a"}},"status":"success"{result}}}]"#)
+    format!(
+        r#","toolCalls":[{{"id":"c1","name":"read_file","args":{{"path": "a"}},"status":"success"{result}}}]"#
+    )
 }
 
 fn result(output: &str) -> String {
-    format!(r#","result":[{{"functionResponse":{{"id":"c1","name":"read_file","response":{{"output":"{output}"}}}}}}]"#)
+    format!(
+        r#","result":[{{"functionResponse":{{"id":"c1","name":"read_file","response":{{"output":"{output}"}}}}}}]"#
+    )
 }
 
 fn set(messages: &[String]) -> String {
@@ -56,12 +63,27 @@ fn a_message_that_is_written_again_is_the_last_one_and_its_results_stand_behind_
 
 #[test]
 fn a_list_that_is_set_evicts_what_it_leaves_out_and_masks_results_in_place() {
-    let first = [user("u1", "hi"), says("g1", "look", &tools(&result("out"))), says("g2", "done", "")];
-    let masked = [user("u1", "hi"), says("g1", "look", &tools(&result("[masked]"))), says("g2", "done", ""), user("u2", "on")];
+    let first =
+        [user("u1", "hi"), says("g1", "look", &tools(&result("out"))), says("g2", "done", "")];
+    let masked = [
+        user("u1", "hi"),
+        says("g1", "look", &tools(&result("[masked]"))),
+        says("g2", "done", ""),
+        user("u2", "on"),
+    ];
     let compressed = [user("s1", "sum"), says("s2", "Got it.", ""), user("u2", "on")];
     insta::assert_snapshot!(strict(
-        &[first.to_vec(), vec![user("u2", "on"), set(&masked), says("g3", "yes", ""), set(&compressed), says("g4", "end", "")]]
-            .concat()
+        &[
+            first.to_vec(),
+            vec![
+                user("u2", "on"),
+                set(&masked),
+                says("g3", "yes", ""),
+                set(&compressed),
+                says("g4", "end", "")
+            ]
+        ]
+        .concat()
     ));
 }
 
@@ -96,8 +118,12 @@ fn a_document_of_an_earlier_version_says_that_it_records_no_compression() {
 fn a_sub_agents_file_is_a_thread_that_starts_from_nothing() {
     let agent = session(&[user("x1", "sub"), says("x2", "agent", "")]);
     let text = session(&[user("u1", "hi"), says("g1", "one", "")]);
-    let shown = told("session-1.jsonl", &text, &[("abc/agent-7.jsonl", &agent)], ReadOptions::STRICT);
-    assert!(shown.contains("of thread agent-7 by gemini-3-pro") && shown.contains("context 1 = root"), "{shown}");
+    let shown =
+        told("session-1.jsonl", &text, &[("abc/agent-7.jsonl", &agent)], ReadOptions::STRICT);
+    assert!(
+        shown.contains("of thread agent-7 by gemini-3-pro") && shown.contains("context 1 = root"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -127,7 +153,10 @@ fn a_message_that_a_rewind_took_back_is_said_again_in_its_new_place() {
         says("g1", "two", ""),
     ]);
     assert!(shown.contains(r#"Policy Content "one""#), "{shown}");
-    assert!(shown.contains(r#"Policy Content "two""#) && shown.lines().any(|line| line == "    [u2]"), "{shown}");
+    assert!(
+        shown.contains(r#"Policy Content "two""#) && shown.lines().any(|line| line == "    [u2]"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -141,7 +170,9 @@ fn a_rewind_to_a_message_that_is_not_there_takes_back_all() {
     ]);
     assert_eq!(
         faults("s.jsonl", &text),
-        ["s.jsonl:4: $rewindTo: rewind-missing: the message gone is not in the list; the harness takes back all of it"]
+        [
+            "s.jsonl:4: $rewindTo: rewind-missing: the message gone is not in the list; the harness takes back all of it"
+        ]
     );
 }
 
@@ -150,10 +181,19 @@ fn a_sub_agents_file_that_is_damaged_is_read_up_to_there_with_a_warning() {
     let text = session(&[user("u1", "hi"), says("g1", "one", "")]);
     let agent = session(&[user("x1", "sub"), says("x2", "agent", "")]);
     for (agent, calls) in damaged(&agent).iter().zip([0, 1]) {
-        let shown = told("session-1.jsonl", &text, &[("abc/agent-7.jsonl.gz", agent)], ReadOptions::STRICT);
+        let shown =
+            told("session-1.jsonl", &text, &[("abc/agent-7.jsonl.gz", agent)], ReadOptions::STRICT);
         let count = |thread: &str| shown.matches(&format!("of thread {thread}")).count();
         assert_eq!((count("main"), count("agent-7")), (1, calls), "{shown}");
-        assert!(shown.contains("abc/agent-7.jsonl.gz:1: warning[harness]: unread-beside: it may be a part"), "{shown}");
-        assert!(shown.contains(r#"["session-1.jsonl", "abc/agent-7.jsonl.gz"]"#), "a folder has it once: {shown}");
+        assert!(
+            shown.contains(
+                "abc/agent-7.jsonl.gz:1: warning[harness]: unread-beside: it may be a part"
+            ),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(r#"["session-1.jsonl", "abc/agent-7.jsonl.gz"]"#),
+            "a folder has it once: {shown}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a log of inspect_ai becomes: whole prompts as ranges over a pool, compactions that the log names, samples as rollouts.
+//! What a log of inspect_ai becomes: whole prompts as ranges over a pool, compactions that the log
+//! names, samples as rollouts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shown;
 
@@ -16,7 +17,8 @@ fn archive(entries: &[(&str, u16, &str)]) -> Vec<u8> {
         let packed = match method {
             0 => text.as_bytes().to_vec(),
             8 => {
-                let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+                let mut encoder =
+                    flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
                 encoder.write_all(text.as_bytes()).unwrap();
                 encoder.finish().unwrap()
             }
@@ -40,7 +42,8 @@ fn archive(entries: &[(&str, u16, &str)]) -> Vec<u8> {
         directory.extend(offset.to_le_bytes());
         directory.extend(name.as_bytes());
     }
-    let (start, size) = (u32::try_from(out.len()).unwrap(), u32::try_from(directory.len()).unwrap());
+    let (start, size) =
+        (u32::try_from(out.len()).unwrap(), u32::try_from(directory.len()).unwrap());
     let count = u16::try_from(entries.len()).unwrap();
     out.extend(directory);
     out.extend(b"PK\x05\x06\0\0\0\0");
@@ -82,7 +85,11 @@ fn compaction(kind: &str, strategy: &str) -> String {
 }
 
 fn sample(pool: &[String], events: &[String], rest: &str) -> String {
-    format!(r#"{{"id":"q","epoch":1,"events_data":{{"messages":[{}]}},"events":[{}]{rest}}}"#, pool.join(","), events.join(","))
+    format!(
+        r#"{{"id":"q","epoch":1,"events_data":{{"messages":[{}]}},"events":[{}]{rest}}}"#,
+        pool.join(","),
+        events.join(",")
+    )
 }
 
 fn log(sample: &str) -> Vec<u8> {
@@ -145,7 +152,8 @@ fn a_summary_is_by_the_call_before_its_event_whose_words_it_quotes() {
         compaction("summary", "CompactionSummary"),
         model("a", "[[0,2],[7,8]]", &message("a3", "assistant", "done")),
     ];
-    let kept = r#","attachments":{"0123456789abcdef0123456789abcdef":"[SUMMARY]\nlisted twice\n[END]"}"#;
+    let kept =
+        r#","attachments":{"0123456789abcdef0123456789abcdef":"[SUMMARY]\nlisted twice\n[END]"}"#;
     insta::assert_snapshot!(strict(&sample(&pool, &events, kept)));
 }
 
@@ -153,8 +161,7 @@ fn a_summary_is_by_the_call_before_its_event_whose_words_it_quotes() {
 fn a_call_that_goes_back_forks_and_a_span_of_its_own_is_a_thread_of_its_own() {
     let mut pool = pool();
     pool.push(message("other", "user", "judge"));
-    let failed =
-        r#"{"event":"model","span_id":"a","error":"overloaded","input":[],"input_refs":[[0,4]],"output":{"choices":[]}}"#;
+    let failed = r#"{"event":"model","span_id":"a","error":"overloaded","input":[],"input_refs":[[0,4]],"output":{"choices":[]}}"#;
     let events = [
         r#"{"event":"span_begin","id":"b","type":"agent","name":"judge"}"#.into(),
         model("a", "[[0,2]]", &calls("a1", "c1")),
@@ -188,41 +195,56 @@ fn references_and_attachments_that_are_not_there_are_faults() {
 #[test]
 fn an_entry_over_the_limit_or_of_an_unknown_method_is_left_out() {
     let text = sample(&pool(), &[model("a", "[[0,2]]", &calls("a1", "c1"))], "");
-    let bytes = archive(&[("samples/q_epoch_1.json", 93, &text), ("samples/q_epoch_2.json", 93, &" ".repeat(1 << 20))]);
+    let bytes = archive(&[
+        ("samples/q_epoch_1.json", 93, &text),
+        ("samples/q_epoch_2.json", 93, &" ".repeat(1 << 20)),
+    ]);
     let small = ReadOptions { max_line_bytes: 1 << 16, ..ReadOptions::STRICT };
-    let Err(HarnessError::Rejected(report)) = convert_from(&Input::memory("log.eval", bytes, []), None, small) else {
+    let Err(HarnessError::Rejected(report)) =
+        convert_from(&Input::memory("log.eval", bytes, []), None, small)
+    else {
         panic!("must be rejected")
     };
     assert_eq!(report.diagnostics[0].location.to_string(), "log.eval:1: samples/q_epoch_2.json");
     assert_eq!(report.diagnostics[0].fault.code(), "line-too-long");
     let odd = archive(&[("samples/q_epoch_1.json", 14, &text)]);
-    assert!(faults("log.eval", &odd)[0].contains("unknown-compression"), "{:?}", faults("log.eval", &odd));
+    assert!(
+        faults("log.eval", &odd)[0].contains("unknown-compression"),
+        "{:?}",
+        faults("log.eval", &odd)
+    );
 }
 
 #[test]
 fn an_archive_that_breaks_off_says_so() {
     let mut bytes = log(&sample(&pool(), &[], ""));
     bytes.truncate(bytes.len() - 30);
-    let error = convert_from(&Input::memory("log.eval", bytes, []), None, ReadOptions::LENIENT).unwrap_err();
+    let error = convert_from(&Input::memory("log.eval", bytes, []), None, ReadOptions::LENIENT)
+        .unwrap_err();
     assert!(error.to_string().starts_with("log.eval: cannot be read"), "{error}");
 }
 
 fn shared(name: &str) -> Option<(Vec<Record>, BranchTree)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts/inspect-ai").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/transcripts/inspect-ai")
+        .join(name);
     if !path.exists() {
         eprintln!("skipped: {name} is not there");
         return None;
     }
     let conversion = convert_from(&Input::open(&path).unwrap(), None, ReadOptions::STRICT).unwrap();
-    let (tree, _) = BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT)
+            .unwrap();
     Some((conversion.records, tree))
 }
 
 fn evictions(tree: &BranchTree) -> Vec<(ReplacementKind, ByKind)> {
     let kind = |context: &pleach_tree::Context| match tree.operation(context.id()?)? {
-        Operation::Evict(evict) => {
-            Some((evict.replacement.as_ref().map_or(ReplacementKind::None, |put| put.kind), evict.by.as_ref()?.kind))
-        }
+        Operation::Evict(evict) => Some((
+            evict.replacement.as_ref().map_or(ReplacementKind::None, |put| put.kind),
+            evict.by.as_ref()?.kind,
+        )),
         _ => None,
     };
     tree.contexts().filter_map(kind).collect()

@@ -1,7 +1,10 @@
-//! Reading a session takes the memory of what is kept of it and little more, however long the file is.
+//! Reading a session takes the memory of what is kept of it and little more, however long the file
+//! is.
 //!
-//! Sessions of 96 MB lie compressed in a temporary folder; `PLEACH_SESSION_MB=1024` makes them a gigabyte each.
-//! `PLEACH_SESSION_MB=1024 cargo test -p pleach-harness --test memory -- --nocapture` prints what each takes.
+//! Sessions of 96 MB lie compressed in a temporary folder; `PLEACH_SESSION_MB=1024` makes them a
+//! gigabyte each.
+//! `PLEACH_SESSION_MB=1024 cargo test -p pleach-harness --test memory -- --nocapture` prints what
+//! each takes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -32,25 +35,33 @@ fn claude_code(turn: usize, kept: bool) -> Vec<Value> {
     let line = |uuid: &str, parent: Value, kind: &str, message: Value| json!({"parentUuid": parent, "isSidechain": false, "sessionId": "s", "version": "2.1.39", "type": kind, "message": message, "uuid": uuid});
     let parent = turn.checked_sub(1).map_or(Value::from("u"), |before| format!("r{before}").into());
     let (call, said) = (format!("toolu_{turn}"), format!("a{turn}"));
-    let content = json!([{"type": "tool_use", "id": call, "name": "Read", "input": {"file": turn}}]);
-    let message = json!({"id": format!("msg_{turn}"), "role": "assistant", "model": "m", "content": content});
+    let content =
+        json!([{"type": "tool_use", "id": call, "name": "Read", "input": {"file": turn}}]);
+    let message =
+        json!({"id": format!("msg_{turn}"), "role": "assistant", "model": "m", "content": content});
     let shown = if kept { output(turn) } else { "read".into() };
     let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": shown}]});
     let mut result = line(&format!("r{turn}"), said.as_str().into(), "user", result);
     if !kept {
         result["toolUseResult"] = json!({"file": {"content": output(turn)}});
     }
-    let start = line("u", Value::Null, "user", json!({"role": "user", "content": "Read every file."}));
+    let start =
+        line("u", Value::Null, "user", json!({"role": "user", "content": "Read every file."}));
     let call = line(&said, parent, "assistant", message);
     if turn == 0 { vec![start, call, result] } else { vec![call, result] }
 }
 
 fn codex(turn: usize, kept: bool) -> Vec<Value> {
-    let line = |kind: &str, payload: Value| json!({"timestamp": "t", "type": kind, "payload": payload});
+    let line =
+        |kind: &str, payload: Value| json!({"timestamp": "t", "type": kind, "payload": payload});
     let item = |payload: Value| line("response_item", payload);
-    let call = item(json!({"type": "function_call", "name": "read", "arguments": "{}", "call_id": format!("c{turn}")}));
+    let call = item(
+        json!({"type": "function_call", "name": "read", "arguments": "{}", "call_id": format!("c{turn}")}),
+    );
     let shown = if kept { output(turn) } else { "read".into() };
-    let result = item(json!({"type": "function_call_output", "call_id": format!("c{turn}"), "output": shown}));
+    let result = item(
+        json!({"type": "function_call_output", "call_id": format!("c{turn}"), "output": shown}),
+    );
     let event = line(
         "event_msg",
         json!({"type": "exec_command_end", "aggregated_output": if kept { String::new() } else { output(turn) }}),
@@ -75,11 +86,13 @@ fn write(path: &Path, bytes: usize, turn: impl Fn(usize) -> Vec<Value>) {
     out.finish().unwrap().flush().unwrap();
 }
 
-/// Converts a file; bytes of text that are kept, records, and the most that was allocated at a time.
+/// Converts a file; bytes of text that are kept, records, and the most that was allocated at a
+/// time.
 fn take(path: &Path, harness: Harness) -> (usize, usize, usize) {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
-    let conversion = convert_from(&Input::open(path).unwrap(), Some(harness), ReadOptions::STRICT).unwrap();
+    let conversion =
+        convert_from(&Input::open(path).unwrap(), Some(harness), ReadOptions::STRICT).unwrap();
     let texts = conversion.records.iter().map(|record| match record {
         Record::Segment(segment) => segment.extent(),
         _ => 0,
@@ -89,7 +102,8 @@ fn take(path: &Path, harness: Harness) -> (usize, usize, usize) {
 
 /// Writes a session, reads it, and holds what that took against what is kept.
 fn measure(name: &str, harness: Harness, turn: fn(usize, bool) -> Vec<Value>, kept: bool) {
-    let megabytes: usize = std::env::var("PLEACH_SESSION_MB").map_or(96, |text| text.parse().unwrap());
+    let megabytes: usize =
+        std::env::var("PLEACH_SESSION_MB").map_or(96, |text| text.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl.zst");
     write(&path, megabytes << 20, |at| turn(at, kept));
@@ -100,7 +114,10 @@ fn measure(name: &str, harness: Harness, turn: fn(usize, bool) -> Vec<Value>, ke
         peak >> 10
     );
     assert_eq!(text > 1 << 20, kept);
-    assert!(peak < text + records * FIELDS + BEYOND, "{name}: {peak} bytes for {text} bytes of text");
+    assert!(
+        peak < text + records * FIELDS + BEYOND,
+        "{name}: {peak} bytes for {text} bytes of text"
+    );
 }
 
 /// One test, for the count is of the whole process.

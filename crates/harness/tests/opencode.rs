@@ -1,5 +1,5 @@
-//! What a session of OpenCode becomes: summaries that count only when they are complete, tails before or behind them, results that are
-//! pruned from a time on.
+//! What a session of OpenCode becomes: summaries that count only when they are complete, tails
+//! before or behind them, results that are pruned from a time on.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod damaged;
 mod shown;
@@ -9,7 +9,9 @@ use pleach_harness::{Input, ReadOptions};
 use shown::{faults, told, told_of};
 
 fn info(id: &str, role: &str, created: u64, rest: &str) -> String {
-    format!(r#"{{"id":"{id}","sessionID":"ses_1","role":"{role}","time":{{"created":{created}}}{rest}}}"#)
+    format!(
+        r#"{{"id":"{id}","sessionID":"ses_1","role":"{role}","time":{{"created":{created}}}{rest}}}"#
+    )
 }
 
 fn message(info: &str, parts: &[String]) -> String {
@@ -35,12 +37,20 @@ fn tool(call: &str, compacted: &str) -> String {
 }
 
 fn asks(id: &str, created: u64, tail: &str) -> String {
-    message(&info(id, "user", created, ""), &[format!(r#"{{"type":"compaction","auto":true{tail}}}"#)])
+    message(
+        &info(id, "user", created, ""),
+        &[format!(r#"{{"type":"compaction","auto":true{tail}}}"#)],
+    )
 }
 
 fn sums(id: &str, parent: &str, created: u64, rest: &str) -> String {
     message(
-        &info(id, "assistant", created, &format!(r#","modelID":"m","summary":true,"parentID":"{parent}"{rest}"#)),
+        &info(
+            id,
+            "assistant",
+            created,
+            &format!(r#","modelID":"m","summary":true,"parentID":"{parent}"{rest}"#),
+        ),
         &[text("sum")],
     )
 }
@@ -48,7 +58,9 @@ fn sums(id: &str, parent: &str, created: u64, rest: &str) -> String {
 const START: u64 = 1_770_000_000_000;
 
 fn session(messages: &[String]) -> Vec<u8> {
-    let info = format!(r#"{{"id":"ses_1","projectID":"p","version":"1.2.0","time":{{"created":{START}}}}}"#);
+    let info = format!(
+        r#"{{"id":"ses_1","projectID":"p","version":"1.2.0","time":{{"created":{START}}}}}"#
+    );
     format!(r#"{{"info":{info},"messages":[{}]}}"#, messages.join(",\n")).into_bytes()
 }
 
@@ -83,8 +95,12 @@ fn a_complete_summary_leaves_the_request_and_itself() {
 
 #[test]
 fn a_summary_that_failed_changes_nothing() {
-    let failed = sums("m6", "m5", START + 6, r#","finish":"error","error":{"name":"ContextOverflowError"}"#);
-    let shown = strict(&[start(), vec![asks("m5", START + 5, ""), failed, says("m7", START + 7, &[text("yes")])]].concat());
+    let failed =
+        sums("m6", "m5", START + 6, r#","finish":"error","error":{"name":"ContextOverflowError"}"#);
+    let shown = strict(
+        &[start(), vec![asks("m5", START + 5, ""), failed, says("m7", START + 7, &[text("yes")])]]
+            .concat(),
+    );
     assert!(shown.contains("compaction-failed") && !shown.contains("evict"), "{shown}");
     assert!(shown.contains("of thread compact-1 by m, unrecorded [\"prompt\"]"), "{shown}");
 }
@@ -102,7 +118,8 @@ fn a_tail_stands_before_the_summary_until_april_2026_and_behind_it_since() {
         ]
         .concat()
     };
-    let last = |shown: &str| shown.lines().rfind(|line| line.starts_with("    [")).unwrap().to_owned();
+    let last =
+        |shown: &str| shown.lines().rfind(|line| line.starts_with("    [")).unwrap().to_owned();
     assert_eq!(last(&strict(&with_tail(6))), "    [m3 m4 m5 m6]");
     assert_eq!(last(&strict(&with_tail(8_000_000_000))), "    [m5 m6 m3 m4]");
 }
@@ -113,7 +130,11 @@ fn a_stale_tail_leaves_all_of_the_history() {
         &[
             start(),
             vec![
-                asks("m5", START + 5, r#","tail_start_id":"msg_of_the_session_it_was_forked_from""#),
+                asks(
+                    "m5",
+                    START + 5,
+                    r#","tail_start_id":"msg_of_the_session_it_was_forked_from""#,
+                ),
                 sums("m6", "m5", START + 6, r#","finish":"stop""#),
                 says("m7", START + 7, &[text("yes")]),
             ],
@@ -138,11 +159,20 @@ fn a_result_that_was_pruned_between_two_requests_is_there_for_the_first_only() {
 #[test]
 fn steps_are_calls_and_what_failed_or_never_ended_is_sent_as_the_harness_does() {
     let step = r#"{"type":"step-start"}"#.to_owned();
-    let running = r#"{"type":"tool","tool":"bash","callID":"c2","state":{"status":"running","input":{}}}"#.to_owned();
-    let failed = message(&info("m3", "assistant", START + 3, r#","modelID":"m","error":{"name":"APIError"}"#), &[text("half")]);
+    let running =
+        r#"{"type":"tool","tool":"bash","callID":"c2","state":{"status":"running","input":{}}}"#
+            .to_owned();
+    let failed = message(
+        &info("m3", "assistant", START + 3, r#","modelID":"m","error":{"name":"APIError"}"#),
+        &[text("half")],
+    );
     insta::assert_snapshot!(strict(&[
         user("m1", START + 1, "hi"),
-        says("m2", START + 2, &[step.clone(), text("one"), tool("c1", ""), step, text("two"), running]),
+        says(
+            "m2",
+            START + 2,
+            &[step.clone(), text("one"), tool("c1", ""), step, text("two"), running]
+        ),
         failed,
         says("m4", START + 4, &[text("three")]),
     ]));
@@ -156,7 +186,10 @@ fn calls_older_than_their_session_were_copied_and_are_context() {
         user("m3", START + 1, "on"),
         says("m4", START + 2, &[text("new")]),
     ]);
-    assert!(shown.contains("copied-history") && shown.matches("generation").count() == 1, "{shown}");
+    assert!(
+        shown.contains("copied-history") && shown.matches("generation").count() == 1,
+        "{shown}"
+    );
 }
 
 #[test]
@@ -178,8 +211,15 @@ fn a_summary_without_its_request_and_a_message_that_stands_twice_are_faults() {
 
 #[test]
 fn a_message_that_stands_twice_with_the_same_content_is_a_warning() {
-    let shown = strict(&[user("m1", START + 1, "hi"), user("m1", START + 1, "hi"), says("m2", START + 2, &[text("x")])]);
-    assert!(shown.contains("[m1]") && shown.contains("repeated-line: the message m1 repeats one"), "{shown}");
+    let shown = strict(&[
+        user("m1", START + 1, "hi"),
+        user("m1", START + 1, "hi"),
+        says("m2", START + 2, &[text("x")]),
+    ]);
+    assert!(
+        shown.contains("[m1]") && shown.contains("repeated-line: the message m1 repeats one"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -191,7 +231,9 @@ fn a_storage_folder_is_a_session_with_its_sub_agents() {
         std::fs::write(path, text).unwrap();
     };
     let session = |id: &str, rest: &str| {
-        format!(r#"{{"id":"{id}","projectID":"p","version":"1.0.0","time":{{"created":{START}}}{rest}}}"#)
+        format!(
+            r#"{{"id":"{id}","projectID":"p","version":"1.0.0","time":{{"created":{START}}}{rest}}}"#
+        )
     };
     write("session/p/ses_1.json", &session("ses_1", ""));
     write("session/p/ses_2.json", &session("ses_2", r#","parentID":"ses_1""#));
@@ -201,24 +243,41 @@ fn a_storage_folder_is_a_session_with_its_sub_agents() {
         ("ses_2", "msg_3", "user", "sub"),
         ("ses_2", "msg_4", "assistant", "agent"),
     ] {
-        write(&format!("message/{ses}/{msg}.json"), &info(msg, role, START + 1, r#","modelID":"m""#));
+        write(
+            &format!("message/{ses}/{msg}.json"),
+            &info(msg, role, START + 1, r#","modelID":"m""#),
+        );
         write(&format!("part/{msg}/prt_1.json"), &text(said));
     }
     insta::assert_snapshot!(
-        told_of(&Input::open(folder.path()).unwrap(), ReadOptions::STRICT).replace(&folder.path().display().to_string(), "")
+        told_of(&Input::open(folder.path()).unwrap(), ReadOptions::STRICT)
+            .replace(&folder.path().display().to_string(), "")
     );
-    let one = told_of(&Input::open(folder.path().join("session/p/ses_1.json")).unwrap(), ReadOptions::STRICT);
+    let one = told_of(
+        &Input::open(folder.path().join("session/p/ses_1.json")).unwrap(),
+        ReadOptions::STRICT,
+    );
     assert!(one.contains("[msg_1]") && one.contains("of thread ses_2"), "{one}");
-    let sub = told_of(&Input::open(folder.path().join("session/p/ses_2.json")).unwrap(), ReadOptions::STRICT);
+    let sub = told_of(
+        &Input::open(folder.path().join("session/p/ses_2.json")).unwrap(),
+        ReadOptions::STRICT,
+    );
     assert!(sub.contains("[msg_3]") && !sub.contains("msg_1"), "{sub}");
     std::fs::write(folder.path().join("session/p/ses_0.json.gz"), &damaged(b"")[0]).unwrap();
-    let beside = told_of(&Input::open(folder.path().join("session/p/ses_1.json")).unwrap(), ReadOptions::STRICT);
+    let beside = told_of(
+        &Input::open(folder.path().join("session/p/ses_1.json")).unwrap(),
+        ReadOptions::STRICT,
+    );
     assert!(
-        beside.contains("of thread ses_2") && beside.contains("ses_0.json.gz:1: warning[harness]: unread-beside"),
+        beside.contains("of thread ses_2")
+            && beside.contains("ses_0.json.gz:1: warning[harness]: unread-beside"),
         "{beside}"
     );
     std::fs::remove_file(folder.path().join("session/p/ses_0.json.gz")).unwrap();
     write("session/p/ses_3.json", &session("ses_3", ""));
     let error = pleach_harness::detect(&Input::open(folder.path()).unwrap()).unwrap_err();
-    assert!(matches!(error, pleach_harness::HarnessError::Folder { .. }), "many sessions are no session: {error}");
+    assert!(
+        matches!(error, pleach_harness::HarnessError::Folder { .. }),
+        "many sessions are no session: {error}"
+    );
 }

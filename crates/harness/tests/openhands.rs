@@ -1,4 +1,5 @@
-//! What an event log of OpenHands becomes: condensations by event ids and an offset, and requests without halves of pairs.
+//! What an event log of OpenHands becomes: condensations by event ids and an offset, and requests
+//! without halves of pairs.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shown;
 
@@ -7,7 +8,9 @@ use pleach_tree::BranchTree;
 use shown::{faults, told, told_of};
 
 fn event(id: &str, kind: &str, source: &str, rest: &str) -> String {
-    format!(r#"{{"id":"{id}","timestamp":"2026-02-01T10:00:00","source":"{source}","kind":"{kind}"{rest}}}"#)
+    format!(
+        r#"{{"id":"{id}","timestamp":"2026-02-01T10:00:00","source":"{source}","kind":"{kind}"{rest}}}"#
+    )
 }
 
 fn user(id: &str, text: &str) -> String {
@@ -15,12 +18,16 @@ fn user(id: &str, text: &str) -> String {
         id,
         "MessageEvent",
         "user",
-        &format!(r#","llm_message":{{"role":"user","content":[{{"type":"text","text":"{text}"}}]}}"#),
+        &format!(
+            r#","llm_message":{{"role":"user","content":[{{"type":"text","text":"{text}"}}]}}"#
+        ),
     )
 }
 
 fn says(id: &str, response: &str, text: &str) -> String {
-    let message = format!(r#","llm_message":{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}"#);
+    let message = format!(
+        r#","llm_message":{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}"#
+    );
     event(id, "MessageEvent", "agent", &format!(r#"{message},"llm_response_id":"{response}""#))
 }
 
@@ -28,7 +35,12 @@ fn acts(id: &str, response: &str, call: &str) -> String {
     let tool = format!(
         r#""tool_name":"bash","tool_call_id":"{call}","tool_call":{{"id":"{call}","name":"bash","arguments":"{{\"command\": \"ls\"}}"}}"#
     );
-    event(id, "ActionEvent", "agent", &format!(r#","thought":[],{tool},"llm_response_id":"{response}""#))
+    event(
+        id,
+        "ActionEvent",
+        "agent",
+        &format!(r#","thought":[],{tool},"llm_response_id":"{response}""#),
+    )
 }
 
 fn observes(id: &str, call: &str) -> String {
@@ -57,7 +69,12 @@ fn strict(events: &[String]) -> String {
 }
 
 fn system() -> String {
-    event("s", "SystemPromptEvent", "agent", r#","system_prompt":{"type":"text","text":"be good"},"tools":[]"#)
+    event(
+        "s",
+        "SystemPromptEvent",
+        "agent",
+        r#","system_prompt":{"type":"text","text":"be good"},"tools":[]"#,
+    )
 }
 
 #[test]
@@ -121,7 +138,8 @@ fn an_answer_that_comes_after_a_condensation_and_other_calls_brings_its_action_b
         user("e9", "good"),
         says("e10", "r6", "bye"),
     ]);
-    let contexts: Vec<&str> = shown.lines().filter(|line| line.starts_with("    [")).map(str::trim).collect();
+    let contexts: Vec<&str> =
+        shown.lines().filter(|line| line.starts_with("    [")).map(str::trim).collect();
     assert_eq!(
         contexts[contexts.len() - 4..],
         [
@@ -136,15 +154,31 @@ fn an_answer_that_comes_after_a_condensation_and_other_calls_brings_its_action_b
 
 #[test]
 fn a_condensation_that_forgets_nothing_is_a_warning() {
-    let event = event("k", "Condensation", "environment", r#","forgotten_event_ids":[],"llm_response_id":"r""#);
-    let shown = strict(&[system(), user("e1", "hi"), says("e2", "r1", "x"), event, says("e3", "r2", "y")]);
+    let event = event(
+        "k",
+        "Condensation",
+        "environment",
+        r#","forgotten_event_ids":[],"llm_response_id":"r""#,
+    );
+    let shown =
+        strict(&[system(), user("e1", "hi"), says("e2", "r1", "x"), event, says("e3", "r2", "y")]);
     assert!(shown.contains("nothing-removed") && !shown.contains("evict"), "{shown}");
 }
 
 #[test]
 fn text_in_an_observation_that_looks_like_an_event_is_text() {
-    let quoted = observes("e3", "c1").replace("\"out\"", r#""{\"kind\":\"Condensation\",\"forgotten_event_ids\":[\"e1\"]}""#);
-    assert!(!strict(&[system(), user("e1", "hi"), acts("e2", "r1", "c1"), quoted, says("e4", "r2", "x")]).contains("evict"));
+    let quoted = observes("e3", "c1")
+        .replace("\"out\"", r#""{\"kind\":\"Condensation\",\"forgotten_event_ids\":[\"e1\"]}""#);
+    assert!(
+        !strict(&[
+            system(),
+            user("e1", "hi"),
+            acts("e2", "r1", "c1"),
+            quoted,
+            says("e4", "r2", "x")
+        ])
+        .contains("evict")
+    );
 }
 
 #[test]
@@ -174,19 +208,26 @@ fn a_conversations_folder_is_read_in_the_order_of_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let events = folder.path().join("events");
     std::fs::create_dir(&events).unwrap();
-    std::fs::write(folder.path().join("base_state.json"), r#"{"agent":{"llm":{"model":"m"}}}"#).unwrap();
-    for (name, event) in
-        [("event-00002-c", says("e2", "r1", "x")), ("event-00000-a", system()), ("event-00001-b", user("e1", "hi"))]
-    {
+    std::fs::write(folder.path().join("base_state.json"), r#"{"agent":{"llm":{"model":"m"}}}"#)
+        .unwrap();
+    for (name, event) in [
+        ("event-00002-c", says("e2", "r1", "x")),
+        ("event-00000-a", system()),
+        ("event-00001-b", user("e1", "hi")),
+    ] {
         std::fs::write(events.join(name).with_extension("json"), event).unwrap();
     }
     let shown = told_of(&Input::open(folder.path()).unwrap(), ReadOptions::STRICT);
-    assert!(shown.contains("generation 0 in context 0 of thread main by m") && shown.contains("[s e1]"), "{shown}");
+    assert!(
+        shown.contains("generation 0 in context 0 of thread main by m") && shown.contains("[s e1]"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn the_shared_log_ends_in_the_view_that_the_sdk_computes() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts/openhands");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/transcripts/openhands");
     let Ok(expected) = std::fs::read_to_string(folder.join("expected_view.json")) else {
         eprintln!("skipped: the shared log is not there");
         return;
@@ -194,10 +235,12 @@ fn the_shared_log_ends_in_the_view_that_the_sdk_computes() {
     let expected: serde_json::Value = serde_json::from_str(&expected).unwrap();
     let input = Input::open(folder.join("events.jsonl")).unwrap();
     let conversion = convert_from(&input, None, ReadOptions::STRICT).unwrap();
-    let (tree, _) = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
     let last = tree.generations().last().unwrap();
     let spans = tree.spans(last.context).unwrap();
     let segments = spans.iter().map(|span| span.segment).chain(last.output.iter().copied());
-    let keys: Vec<String> = segments.map(|id| tree.segment(id).unwrap().source.clone().unwrap().key).collect();
+    let keys: Vec<String> =
+        segments.map(|id| tree.segment(id).unwrap().source.clone().unwrap().key).collect();
     assert_eq!(serde_json::json!(keys), expected["final_view_event_ids"]);
 }

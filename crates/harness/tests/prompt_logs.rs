@@ -1,4 +1,5 @@
-//! Damaged and tangled logs of requests and tokens: what strict reading says of each, and what lenient reading makes of it.
+//! Damaged and tangled logs of requests and tokens: what strict reading says of each, and what
+//! lenient reading makes of it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod told;
 
@@ -8,8 +9,10 @@ use serde_json::json;
 use told::{convert_text, found, rejected, told, told_of, tree};
 
 fn exchange(id: &str, given: &[(&str, &str)], said: &str) -> String {
-    let messages: Vec<_> = given.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
-    let answer = json!({"id": id, "choices": [{"message": {"role": "assistant", "content": said}}]});
+    let messages: Vec<_> =
+        given.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
+    let answer =
+        json!({"id": id, "choices": [{"message": {"role": "assistant", "content": said}}]});
     json!({"request": {"model": "m", "messages": messages}, "response": answer}).to_string()
 }
 
@@ -43,8 +46,14 @@ fn faults(log: &[u8]) -> String {
 #[test]
 fn nul_blocks_glued_records_and_a_cut_last_line_are_told_apart() {
     let nul = "\0".repeat(64);
-    insta::assert_snapshot!("nul_middle", faults(format!("{}\n{nul}{}\n", first(), second()).as_bytes()));
-    insta::assert_snapshot!("nul_tail", faults(format!("{}\n{}\n{nul}", first(), second()).as_bytes()));
+    insta::assert_snapshot!(
+        "nul_middle",
+        faults(format!("{}\n{nul}{}\n", first(), second()).as_bytes())
+    );
+    insta::assert_snapshot!(
+        "nul_tail",
+        faults(format!("{}\n{}\n{nul}", first(), second()).as_bytes())
+    );
     insta::assert_snapshot!("glued", faults(format!("{}{}\n", first(), second()).as_bytes()));
     let whole = format!("{}\n{}", first(), second());
     insta::assert_snapshot!("cut", faults(&whole.as_bytes()[..whole.len() - 9]));
@@ -85,16 +94,22 @@ fn a_result_whose_call_was_compacted_away_is_sent_so_and_said_so() {
     let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a", "function": {"name": "run", "arguments": "{}"}}]});
     let result = json!({"role": "tool", "tool_call_id": "a", "content": "error 1"});
     let said = json!({"role": "assistant", "content": "it fails"});
-    let (system, user) =
-        (json!({"role": "system", "content": "be brief"}), json!({"role": "user", "content": "mend the build"}));
+    let (system, user) = (
+        json!({"role": "system", "content": "be brief"}),
+        json!({"role": "user", "content": "mend the build"}),
+    );
     let line = |id: &str, messages: serde_json::Value, said: &serde_json::Value| {
         json!({"request": {"model": "m", "messages": messages}, "response": {"id": id, "choices": [{"message": said}]}})
             .to_string()
     };
-    let log =
-        [line("1", json!([system, user, call, result]), &said), line("2", json!([system, user, result, said, user]), &said)];
+    let log = [
+        line("1", json!([system, user, call, result]), &said),
+        line("2", json!([system, user, result, said, user]), &said),
+    ];
     let conversion = convert_text(&log.join("\n"), None, ReadOptions::STRICT).unwrap();
-    let (_, report) = BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT).unwrap();
+    let (_, report) =
+        BranchTree::from_records(conversion.records.clone(), "records", ReadOptions::STRICT)
+            .unwrap();
     insta::assert_snapshot!(format!("{}\n{}", told_of(&conversion), found(&report).join("\n")));
 }
 
@@ -107,7 +122,12 @@ fn nested_summaries_and_rewinds_around_compactions_keep_their_views() {
     let twice = [("system", "be brief"), again, ("user", "more")];
     let rewound = [&compacted[..], &[("assistant", "going"), ("user", "less")]].concat();
     let before = grown(&[("assistant", "one"), ("user", "another two")]);
-    let asked = grown(&[("assistant", "one"), ("user", "two"), ("assistant", "three"), ("user", "Summarise.")]);
+    let asked = grown(&[
+        ("assistant", "one"),
+        ("user", "two"),
+        ("assistant", "three"),
+        ("user", "Summarise."),
+    ]);
     let log = [
         first(),
         second(),
@@ -124,27 +144,42 @@ fn nested_summaries_and_rewinds_around_compactions_keep_their_views() {
 #[test]
 fn two_processes_on_one_log_are_two_threads() {
     let other = |id: &str, more: &[(&str, &str)], said: &str| {
-        let given: Vec<_> = [("system", "be brief"), ("user", "write the tests")].iter().chain(more).copied().collect();
+        let given: Vec<_> = [("system", "be brief"), ("user", "write the tests")]
+            .iter()
+            .chain(more)
+            .copied()
+            .collect();
         exchange(id, &given, said)
     };
-    let log =
-        [first(), other("b1", &[], "b one"), second(), other("b2", &[("assistant", "b one"), ("user", "b two")], "b three")];
+    let log = [
+        first(),
+        other("b1", &[], "b one"),
+        second(),
+        other("b2", &[("assistant", "b one"), ("user", "b two")], "b three"),
+    ];
     insta::assert_snapshot!(told(&log.join("\n"), Harness::Requests));
 }
 
 #[test]
 fn a_log_that_is_appended_again_trains_nothing_twice() {
-    let third = grown(&[("assistant", "one"), ("user", "two"), ("assistant", "three"), ("user", "four")]);
+    let third =
+        grown(&[("assistant", "one"), ("user", "two"), ("assistant", "three"), ("user", "four")]);
     let log = [first(), second(), first(), second(), exchange("3", &third, "five")];
     let conversion = convert_text(&log.join("\n"), None, ReadOptions::STRICT).unwrap();
     assert_eq!(tree(&conversion).generations().len(), 3);
-    let repeated = conversion.report.diagnostics.iter().filter(|found| found.to_string().contains("repeated-call"));
+    let repeated = conversion
+        .report
+        .diagnostics
+        .iter()
+        .filter(|found| found.to_string().contains("repeated-call"));
     assert_eq!(repeated.map(|found| found.location.line).collect::<Vec<_>>(), [3, 4]);
 }
 
 #[test]
 fn token_ids_in_a_cut_file_are_read_up_to_the_cut() {
-    let line = |prompt: &str| format!("{{\"rollout_id\":\"q\",\"prompt_ids\":[{prompt}],\"completion_ids\":[9]}}\n");
+    let line = |prompt: &str| {
+        format!("{{\"rollout_id\":\"q\",\"prompt_ids\":[{prompt}],\"completion_ids\":[9]}}\n")
+    };
     let log = line("1,2") + &line("1,2,9,3")[..20];
     assert!(rejected(&log, Harness::Rl).contains("log.jsonl:2: error[truncated-line]"));
     let conversion = convert_text(&log, None, ReadOptions::LENIENT).unwrap();

@@ -1,5 +1,6 @@
-//! The small sample log of every adapter that works from prompts, steps or raw outputs, `tests/fixtures/NAME`, as what it becomes; and
-//! whatever is wrong with one, it converts or is rejected, and what converts is a tree that strict reading takes.
+//! The small sample log of every adapter that works from prompts, steps or raw outputs,
+//! `tests/fixtures/NAME`, as what it becomes; and whatever is wrong with one, it converts or is
+//! rejected, and what converts is a tree that strict reading takes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod damage;
 mod told;
@@ -10,10 +11,17 @@ use pleach_tree::BranchTree;
 use proptest::prelude::*;
 use told::told_of;
 
-const FIXTURES: [&str; 6] = ["requests.jsonl", "rl.jsonl", "atif.json", "memexrl.jsonl", "tcrag.jsonl", "agentfold.jsonl"];
+const FIXTURES: [&str; 6] =
+    ["requests.jsonl", "rl.jsonl", "atif.json", "memexrl.jsonl", "tcrag.jsonl", "agentfold.jsonl"];
 
-const HARNESSES: [Harness; 6] =
-    [Harness::Requests, Harness::Rl, Harness::Atif, Harness::MemexRl, Harness::TcRag, Harness::AgentFold];
+const HARNESSES: [Harness; 6] = [
+    Harness::Requests,
+    Harness::Rl,
+    Harness::Atif,
+    Harness::MemexRl,
+    Harness::TcRag,
+    Harness::AgentFold,
+];
 
 #[test]
 fn every_sample_is_known_by_its_content_and_becomes_what_it_became() {
@@ -27,15 +35,32 @@ fn every_sample_is_known_by_its_content_and_becomes_what_it_became() {
 
 fn check(harness: Harness, main: &[u8], beside: &[u8]) -> Result<(), TestCaseError> {
     for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
-        let input = Input::memory("main.json", main.to_vec(), [("beside.json".to_owned(), beside.to_vec())]);
+        let input = Input::memory(
+            "main.json",
+            main.to_vec(),
+            [("beside.json".to_owned(), beside.to_vec())],
+        );
         match convert_from(&input, Some(harness), options) {
             Ok(conversion) => {
-                let tree = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
-                prop_assert!(tree.is_ok(), "{}", tree.err().map(|error| error.to_string()).unwrap_or_default());
+                let tree =
+                    BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
+                prop_assert!(
+                    tree.is_ok(),
+                    "{}",
+                    tree.err().map(|error| error.to_string()).unwrap_or_default()
+                );
             }
             Err(HarnessError::Rejected(report)) => prop_assert!(report.has_errors()),
-            Err(HarnessError::Io { .. } | HarnessError::OtherFormat { .. } | HarnessError::Empty { .. }) => {}
-            Err(HarnessError::Compressed { .. } | HarnessError::Damaged { .. } | HarnessError::Utf16 { .. }) => {}
+            Err(
+                HarnessError::Io { .. }
+                | HarnessError::OtherFormat { .. }
+                | HarnessError::Empty { .. },
+            ) => {}
+            Err(
+                HarnessError::Compressed { .. }
+                | HarnessError::Damaged { .. }
+                | HarnessError::Utf16 { .. },
+            ) => {}
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         }
     }

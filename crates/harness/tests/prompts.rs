@@ -1,4 +1,5 @@
-//! Whatever prompts a log gives, every call's context holds exactly the ids of its prompt, and nothing is trained twice.
+//! Whatever prompts a log gives, every call's context holds exactly the ids of its prompt, and
+//! nothing is trained twice.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::collections::HashSet;
 
@@ -23,7 +24,10 @@ enum Change {
 
 fn ids(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u32>> {
     // Few values, so that what stands twice is common.
-    prop_oneof![prop::collection::vec(0_u32..8, len.clone()), prop::collection::vec(0_u32..5_000, len)]
+    prop_oneof![
+        prop::collection::vec(0_u32..8, len.clone()),
+        prop::collection::vec(0_u32..5_000, len)
+    ]
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -86,7 +90,12 @@ fn check(calls: &[(Vec<u32>, Vec<u32>)], named: bool) -> Result<(), TestCaseErro
     let conversion = convert_from(&input, Some(Harness::Rl), ReadOptions::STRICT).unwrap();
     let tree = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT);
     let (tree, _) = tree.map_err(|error| TestCaseError::fail(error.to_string()))?;
-    let repeated = conversion.report.diagnostics.iter().filter(|found| found.to_string().contains("repeated-call")).count();
+    let repeated = conversion
+        .report
+        .diagnostics
+        .iter()
+        .filter(|found| found.to_string().contains("repeated-call"))
+        .count();
     let mut left = calls.iter();
     let mut skipped = 0;
     for view in tree.views() {
@@ -98,13 +107,19 @@ fn check(calls: &[(Vec<u32>, Vec<u32>)], named: bool) -> Result<(), TestCaseErro
             }
             // Only a call that stands above, word for word, may be passed over.
             skipped += 1;
-            prop_assert!(calls.iter().filter(|call| **call == (prompt.clone(), said.clone())).count() > 1);
+            prop_assert!(
+                calls.iter().filter(|call| **call == (prompt.clone(), said.clone())).count() > 1
+            );
         }
     }
     skipped += left.count();
     prop_assert_eq!(skipped, repeated);
     let mut sampled = HashSet::new();
-    prop_assert!(tree.generations().flat_map(|generation| &generation.output).all(|segment| sampled.insert(*segment)));
+    prop_assert!(
+        tree.generations()
+            .flat_map(|generation| &generation.output)
+            .all(|segment| sampled.insert(*segment))
+    );
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! What a session of Qwen Code becomes: branches by parents, compressions as whole lists, forked history as context.
+//! What a session of Qwen Code becomes: branches by parents, compressions as whole lists, forked
+//! history as context.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shown;
 
@@ -7,7 +8,9 @@ use shown::{faults, told};
 
 fn line(uuid: &str, parent: &str, kind: &str, rest: &str) -> String {
     let parent = if parent.is_empty() { "null".into() } else { format!("{parent:?}") };
-    format!(r#"{{"uuid":"{uuid}","parentUuid":{parent},"sessionId":"s","version":"0.12.0","type":"{kind}"{rest}}}"#)
+    format!(
+        r#"{{"uuid":"{uuid}","parentUuid":{parent},"sessionId":"s","version":"0.12.0","type":"{kind}"{rest}}}"#
+    )
 }
 
 fn parts(role: &str, parts: &str) -> String {
@@ -23,7 +26,9 @@ fn call(id: &str) -> String {
 }
 
 fn response(id: &str, output: &str) -> String {
-    format!(r#"{{"functionResponse":{{"id":"{id}","name":"read_file","response":{{"output":"{output}"}}}}}}"#)
+    format!(
+        r#"{{"functionResponse":{{"id":"{id}","name":"read_file","response":{{"output":"{output}"}}}}}}"#
+    )
 }
 
 fn user(uuid: &str, parent: &str, said: &str) -> String {
@@ -35,8 +40,16 @@ fn says(uuid: &str, parent: &str, said: &str) -> String {
 }
 
 fn compression(uuid: &str, parent: &str, history: &[String]) -> String {
-    let payload = format!(r#"{{"info":{{"compressionStatus":1}},"compressedHistory":[{}]}}"#, history.join(","));
-    line(uuid, parent, "system", &format!(r#","subtype":"chat_compression","systemPayload":{payload}"#))
+    let payload = format!(
+        r#"{{"info":{{"compressionStatus":1}},"compressedHistory":[{}]}}"#,
+        history.join(",")
+    );
+    line(
+        uuid,
+        parent,
+        "system",
+        &format!(r#","subtype":"chat_compression","systemPayload":{payload}"#),
+    )
 }
 
 fn content(role: &str, parts: &str) -> String {
@@ -77,7 +90,8 @@ fn a_compression_keeps_the_identity_of_what_its_list_repeats() {
 
 #[test]
 fn a_rewind_is_a_branch_and_forked_lines_are_context() {
-    let forked = |line: String| line.replacen("\"type\"", r#""forkedFrom":{"sessionId":"p"},"type""#, 1);
+    let forked =
+        |line: String| line.replacen("\"type\"", r#""forkedFrom":{"sessionId":"p"},"type""#, 1);
     insta::assert_snapshot!(strict(&[
         forked(user("u1", "", "hi")),
         forked(says("a1", "u1", &text("first"))),
@@ -90,8 +104,8 @@ fn a_rewind_is_a_branch_and_forked_lines_are_context() {
 
 #[test]
 fn a_compression_that_failed_changes_nothing() {
-    let failed =
-        compression("k", "a1", &[content("user", &text("sum"))]).replace("\"compressionStatus\":1", "\"compressionStatus\":2");
+    let failed = compression("k", "a1", &[content("user", &text("sum"))])
+        .replace("\"compressionStatus\":1", "\"compressionStatus\":2");
     let shown = strict(&[
         user("u1", "", "hi"),
         says("a1", "u1", &text("x")),
@@ -99,17 +113,30 @@ fn a_compression_that_failed_changes_nothing() {
         user("u2", "k", "on"),
         says("a2", "u2", &text("y")),
     ]);
-    assert!(!shown.contains("evict") && !shown.contains("replace") && shown.contains("compaction-failed"), "{shown}");
+    assert!(
+        !shown.contains("evict")
+            && !shown.contains("replace")
+            && shown.contains("compaction-failed"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn lines_that_hang_nowhere_repeat_or_contradict_are_told_apart() {
-    let twice = [user("u1", "", "hi"), user("u1", "", "hi"), says("a1", "u1", &text("x")), says("a1", "u1", &text("y"))];
+    let twice = [
+        user("u1", "", "hi"),
+        user("u1", "", "hi"),
+        says("a1", "u1", &text("x")),
+        says("a1", "u1", &text("y")),
+    ];
     let shown = strict(&twice);
     assert!(shown.contains("s.jsonl:2: uuid: warning[harness]: repeated-line"), "{shown}");
     assert_eq!(shown.matches("generation").count(), 1, "{shown}");
     assert_eq!(
-        faults("s.jsonl", &session(&[user("u1", "", "hi"), user("u1", "", "ho"), says("a1", "gone", &text("x"))])),
+        faults(
+            "s.jsonl",
+            &session(&[user("u1", "", "hi"), user("u1", "", "ho"), says("a1", "gone", &text("x"))])
+        ),
         [
             "s.jsonl:2: uuid: duplicate-uuid: the uuid u1 stands above with other content; the first is kept",
             "s.jsonl:3: parentUuid: dangling-parent: the parent gone is not in the file above; the line before it is taken"
@@ -119,9 +146,20 @@ fn lines_that_hang_nowhere_repeat_or_contradict_are_told_apart() {
 
 #[test]
 fn a_compression_without_a_list_leaves_the_context_as_it_was() {
-    let empty = line("k", "a1", "system", r#","subtype":"chat_compression","systemPayload":{"info":{}}"#);
+    let empty =
+        line("k", "a1", "system", r#","subtype":"chat_compression","systemPayload":{"info":{}}"#);
     assert_eq!(
-        faults("s.jsonl", &session(&[user("u1", "", "hi"), says("a1", "u1", &text("x")), empty, says("a2", "k", &text("y"))])),
-        ["s.jsonl:3: systemPayload.compressedHistory: no-summary: the compression has no list; the context stays as it was"]
+        faults(
+            "s.jsonl",
+            &session(&[
+                user("u1", "", "hi"),
+                says("a1", "u1", &text("x")),
+                empty,
+                says("a2", "k", &text("y"))
+            ])
+        ),
+        [
+            "s.jsonl:3: systemPayload.compressedHistory: no-summary: the compression has no list; the context stays as it was"
+        ]
     );
 }

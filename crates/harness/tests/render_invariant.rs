@@ -1,6 +1,11 @@
-//! Contract: whatever a harness evicts and whatever a chat template rewrites, the context of every generation holds, id for id,
-//! what the template makes of that generation's messages, in records that strict reading takes and that keep every operation.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+//! Contract: whatever a harness evicts and whatever a chat template rewrites, the context of every
+//! generation holds, id for id, what the template makes of that generation's messages, in records
+//! that strict reading takes and that keep every operation.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
 #[path = "render/messages.rs"]
 mod messages;
 #[path = "render/session.rs"]
@@ -28,8 +33,14 @@ fn file(name: &str) -> PathBuf {
 /// Bytes as tokens, under every template.
 fn templates() -> &'static [Named] {
     static ALL: LazyLock<Vec<Named>> = LazyLock::new(|| {
-        let with = |name: &str| Renderer::bytes().with_template(file(name)).unwrap().on_date("2025-01-02").unwrap();
-        vec![("chatml", Renderer::bytes()), ("qwen", with("qwen.jinja")), ("trimming", with("trimming.jinja"))]
+        let with = |name: &str| {
+            Renderer::bytes().with_template(file(name)).unwrap().on_date("2025-01-02").unwrap()
+        };
+        vec![
+            ("chatml", Renderer::bytes()),
+            ("qwen", with("qwen.jinja")),
+            ("trimming", with("trimming.jinja")),
+        ]
     });
     &ALL
 }
@@ -38,7 +49,8 @@ fn templates() -> &'static [Named] {
 fn tokenizers() -> &'static [Named] {
     static ALL: LazyLock<Vec<Named>> = LazyLock::new(|| {
         let with = |tokenizer: &Tokenizer, name: &str| {
-            let folder = tokenizer::folder(tokenizer, &std::fs::read_to_string(file(name)).unwrap());
+            let folder =
+                tokenizer::folder(tokenizer, &std::fs::read_to_string(file(name)).unwrap());
             Renderer::open(folder.path()).unwrap().on_date("2025-01-02").unwrap()
         };
         vec![
@@ -55,7 +67,10 @@ fn tokenizers() -> &'static [Named] {
 
 fn render(renderer: &Renderer, tree: &BranchTree) -> BranchTree {
     let rendered = renderer.render(tree).unwrap().expect("there is text");
-    BranchTree::from_records(rendered.records, "rendered", ReadOptions::STRICT).map_err(|error| error.to_string()).unwrap().0
+    BranchTree::from_records(rendered.records, "rendered", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .0
 }
 
 fn context_ids(tree: &BranchTree, generation: pleach_tree::GenerationId) -> Vec<u32> {
@@ -72,7 +87,9 @@ fn keys(tree: &BranchTree, operation: &Record) -> Vec<String> {
 
 fn own_operations(tree: &BranchTree) -> Vec<&Record> {
     let template = |by: &Option<pleach_tree::By>| {
-        by.as_ref().is_some_and(|by| by.kind == ByKind::Rule && by.name.as_deref() == Some("chat_template"))
+        by.as_ref().is_some_and(|by| {
+            by.kind == ByKind::Rule && by.name.as_deref() == Some("chat_template")
+        })
     };
     let own = |record: &&Record| match record {
         Record::Evict(evict) => !template(&evict.by),
@@ -88,7 +105,8 @@ fn check(actions: &[Action], renderers: &[Named]) {
     for (name, renderer) in renderers {
         let new = render(renderer, &tree);
         for generation in tree.generations() {
-            let expected = renderer.template().render(&messages(&tree, generation.context), true).unwrap();
+            let expected =
+                renderer.template().render(&messages(&tree, generation.context), true).unwrap();
             let expected = renderer.encode(&expected).unwrap();
             assert_eq!(context_ids(&new, generation.id), expected, "{name}, {}", generation.id);
         }
@@ -98,9 +116,15 @@ fn check(actions: &[Action], renderers: &[Named]) {
             match (old, new_one) {
                 (Record::Evict(a), Record::Evict(b)) => {
                     assert_eq!((&a.by, a.trigger, a.evidence), (&b.by, b.trigger, b.evidence));
-                    assert_eq!(a.replacement.as_ref().map(|r| r.kind), b.replacement.as_ref().map(|r| r.kind));
+                    assert_eq!(
+                        a.replacement.as_ref().map(|r| r.kind),
+                        b.replacement.as_ref().map(|r| r.kind)
+                    );
                     let kept = keys(&new, new_one);
-                    assert!(keys(&tree, old).iter().all(|key| kept.contains(key)), "{name}: {old:?} {new_one:?}");
+                    assert!(
+                        keys(&tree, old).iter().all(|key| kept.contains(key)),
+                        "{name}: {old:?} {new_one:?}"
+                    );
                 }
                 (Record::Fork(a), Record::Fork(b)) => assert_eq!(a.reason, b.reason),
                 (Record::Generation(a), Record::Generation(b)) => {
@@ -113,7 +137,15 @@ fn check(actions: &[Action], renderers: &[Named]) {
         for context in tree.contexts().filter_map(|context| context.id()) {
             let same = matches!(
                 (tree.operation(context), new.context(context)),
-                (Some(Operation::Append(_) | Operation::Evict(_) | Operation::Replace(_) | Operation::Fork(_)), Some(_))
+                (
+                    Some(
+                        Operation::Append(_)
+                            | Operation::Evict(_)
+                            | Operation::Replace(_)
+                            | Operation::Fork(_)
+                    ),
+                    Some(_)
+                )
             );
             assert!(same, "{name}: {context} keeps its id");
         }
@@ -152,10 +184,17 @@ fn check_provenance(actions: &[Action]) {
                 continue;
             };
             if segment.part == Some(Part::ToolCall) {
-                let (call, said): (Value, Value) =
-                    (serde_json::from_str(&text).unwrap(), serde_json::from_str(&said).unwrap_or_default());
-                let arguments = if *name == "trimming" { &said["parameters"] } else { &said["arguments"] };
-                assert_eq!((&said["name"], arguments), (&call["name"], &call["input"]), "{name}: {said}");
+                let (call, said): (Value, Value) = (
+                    serde_json::from_str(&text).unwrap(),
+                    serde_json::from_str(&said).unwrap_or_default(),
+                );
+                let arguments =
+                    if *name == "trimming" { &said["parameters"] } else { &said["arguments"] };
+                assert_eq!(
+                    (&said["name"], arguments),
+                    (&call["name"], &call["input"]),
+                    "{name}: {said}"
+                );
             } else if *name == "chatml" {
                 assert_eq!(said, text, "{name}");
             } else {

@@ -1,6 +1,10 @@
-//! Contract: the parts of what one record or one call said are one message, and where pieces of one text have different
-//! authors nothing stands between them that none of them wrote.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+//! Contract: the parts of what one record or one call said are one message, and where pieces of one
+//! text have different authors nothing stands between them that none of them wrote.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
 use std::path::Path;
 
 use pleach_harness::{Renderer, convert};
@@ -29,13 +33,19 @@ fn text(ids: &[u32]) -> String {
 
 fn rendered(tree: &BranchTree) -> BranchTree {
     let records = Renderer::bytes().render(tree).unwrap().expect("there is text").records;
-    BranchTree::from_records(records, "rendered", ReadOptions::STRICT).map_err(|error| error.to_string()).unwrap().0
+    BranchTree::from_records(records, "rendered", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .0
 }
 
 fn tree(lines: &[&str]) -> BranchTree {
     let header = r#"{"t":"header","version":1,"harness":"test","fidelity":"message"}"#;
     let text = [&[header], lines].concat().join("\n") + "\n";
-    BranchTree::read(text.as_bytes(), "session.jsonl", ReadOptions::STRICT).map_err(|error| error.to_string()).unwrap().0
+    BranchTree::read(text.as_bytes(), "session.jsonl", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .0
 }
 
 fn prompt(tree: &BranchTree, generation: u32) -> String {
@@ -44,9 +54,11 @@ fn prompt(tree: &BranchTree, generation: u32) -> String {
 }
 
 fn compacted() -> (BranchTree, GenerationId) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sessions/compacted.jsonl");
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sessions/compacted.jsonl");
     let records = convert(&file, ReadOptions::STRICT).unwrap().records;
-    let tree = rendered(&BranchTree::from_records(records, "session", ReadOptions::STRICT).unwrap().0);
+    let tree =
+        rendered(&BranchTree::from_records(records, "session", ReadOptions::STRICT).unwrap().0);
     let summariser = tree.records().iter().find_map(|record| match record {
         Record::Evict(evict) => evict.by.as_ref()?.generation,
         _ => None,
@@ -59,15 +71,23 @@ fn what_the_summariser_said_is_one_text_of_its_own() {
     let (tree, summariser) = compacted();
     let output = &tree.generation(summariser).unwrap().output;
     assert_eq!(output.len(), 5);
-    let said: Vec<u32> = output.iter().flat_map(|&id| tree.segment(id).unwrap().tokens.clone().unwrap()).collect();
-    assert_eq!(text(&said), format!("<analysis>\n{ANALYSIS}\n</analysis>\n\n<summary>\n{BODY}\n</summary>"));
-    assert!(output.iter().all(|&id| tree.segment(id).unwrap().origin == Origin::Policy), "nothing stands between");
+    let said: Vec<u32> =
+        output.iter().flat_map(|&id| tree.segment(id).unwrap().tokens.clone().unwrap()).collect();
+    assert_eq!(
+        text(&said),
+        format!("<analysis>\n{ANALYSIS}\n</analysis>\n\n<summary>\n{BODY}\n</summary>")
+    );
+    assert!(
+        output.iter().all(|&id| tree.segment(id).unwrap().origin == Origin::Policy),
+        "nothing stands between"
+    );
 }
 
 #[test]
 fn a_summary_in_the_policy_s_and_the_harness_s_words_is_one_message_of_the_user() {
     let (tree, summariser) = compacted();
-    let next = tree.generations().map(|generation| generation.id).find(|id| *id > summariser).unwrap();
+    let next =
+        tree.generations().map(|generation| generation.id).find(|id| *id > summariser).unwrap();
     let summary = format!(
         "This session is being continued from a previous conversation that ran out of context. \
          The summary below covers the earlier portion of the conversation.\n\n\

@@ -1,19 +1,27 @@
-//! Contract: rendered records say what happened in the words of the records they were made from; what only the chat template
-//! changes is said apart, and a segment that renders to the same ids stays the same segment.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+//! Contract: rendered records say what happened in the words of the records they were made from;
+//! what only the chat template changes is said apart, and a segment that renders to the same ids
+//! stays the same segment.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
 use std::path::Path;
 
 use pleach_harness::{RenderError, Rendered, Renderer};
 use pleach_tree::{
-    BranchTree, By, ByKind, ContextId, Evicted, Fidelity, GenerationId, Origin, ReadOptions, Record, Segment, SegmentId,
-    Trigger,
+    BranchTree, By, ByKind, ContextId, Evicted, Fidelity, GenerationId, Origin, ReadOptions,
+    Record, Segment, SegmentId, Trigger,
 };
 
 const HEADER: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"message"}"#;
 
 fn tree(lines: &[&str]) -> BranchTree {
     let text = [&[HEADER], lines].concat().join("\n") + "\n";
-    BranchTree::read(text.as_bytes(), "session.jsonl", ReadOptions::STRICT).map_err(|error| error.to_string()).unwrap().0
+    BranchTree::read(text.as_bytes(), "session.jsonl", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .0
 }
 
 fn template(name: &str) -> Renderer {
@@ -26,7 +34,10 @@ fn render(renderer: &Renderer, tree: &BranchTree) -> Rendered {
 }
 
 fn strict(rendered: Rendered) -> BranchTree {
-    BranchTree::from_records(rendered.records, "rendered", ReadOptions::STRICT).map_err(|error| error.to_string()).unwrap().0
+    BranchTree::from_records(rendered.records, "rendered", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .0
 }
 
 /// Bytes as text, with short signs for the special tokens and line ends.
@@ -56,16 +67,26 @@ fn lines(tree: &BranchTree) -> Vec<String> {
     };
     let line = |record: &Record| {
         Some(match record {
-            Record::Append(append) => format!("append {}: {}", append.context.0, names(&append.segments)),
+            Record::Append(append) => {
+                format!("append {}: {}", append.context.0, names(&append.segments))
+            }
             Record::Evict(evict) => {
                 let evicted: Vec<String> = evict.evicted.iter().map(entry).collect();
                 let by = evict.by.as_ref().and_then(|by| by.name.clone()).unwrap_or_default();
-                let with = evict.replacement.as_ref().map(|with| format!(" -> {}", names(&with.segments))).unwrap_or_default();
+                let with = evict
+                    .replacement
+                    .as_ref()
+                    .map(|with| format!(" -> {}", names(&with.segments)))
+                    .unwrap_or_default();
                 format!("evict {} by {by}: {}{with}", evict.context.0, evicted.join(" "))
             }
-            Record::Replace(replace) => format!("replace {}: {}", replace.context.0, names(&replace.segments)),
+            Record::Replace(replace) => {
+                format!("replace {}: {}", replace.context.0, names(&replace.segments))
+            }
             Record::Fork(fork) => format!("fork {} of {}", fork.context.0, fork.from.0),
-            Record::Generation(generation) => format!("generation {}: {}", generation.context.0, names(&generation.output)),
+            Record::Generation(generation) => {
+                format!("generation {}: {}", generation.context.0, names(&generation.output))
+            }
             _ => return None,
         })
     };
@@ -88,8 +109,10 @@ const TURNS: [&str; 11] = [
 
 #[test]
 fn a_conversation_only_grows_where_the_template_drops_nothing() {
-    let more =
-        [r#"{"t":"append","context":2,"from":1,"segments":[5,6]}"#, r#"{"t":"generation","id":2,"context":2,"output":[]}"#];
+    let more = [
+        r#"{"t":"append","context":2,"from":1,"segments":[5,6]}"#,
+        r#"{"t":"generation","id":2,"context":2,"output":[]}"#,
+    ];
     let tree = strict(render(&Renderer::bytes(), &tree(&[&TURNS[..], &more].concat())));
     let call = r#"{"name": "f", "arguments": {}}"#;
     assert_eq!(
@@ -97,26 +120,38 @@ fn a_conversation_only_grows_where_the_template_drops_nothing() {
         [
             "append 0: [<user/] Q [>/<assistant/]".to_owned(),
             format!("generation 0: [<think>/] R [/</think>//] A [/<tool_call>/] {call}"),
-            format!("append 1: [<think>/] R [/</think>//] A [/<tool_call>/] {call} [/</tool_call>>/<tool/] T [>/<assistant/]"),
+            format!(
+                "append 1: [<think>/] R [/</think>//] A [/<tool_call>/] {call} [/</tool_call>>/<tool/] T [>/<assistant/]"
+            ),
             "generation 1: B".to_owned(),
             "append 2: B [>/<user/] U [>/<assistant/]".to_owned(),
             "generation 2: ".to_owned(),
         ]
     );
     let sampled = |id| tree.generation(GenerationId(id)).unwrap().output.clone();
-    let spans: Vec<SegmentId> = tree.spans(ContextId(2)).unwrap().iter().map(|span| span.segment).collect();
-    assert!([sampled(0), sampled(1)].concat().iter().all(|id| spans.contains(id)), "what was sampled stays the same segment");
-    let origins: Vec<Origin> = sampled(0).iter().map(|id| tree.segment(*id).unwrap().origin).collect();
+    let spans: Vec<SegmentId> =
+        tree.spans(ContextId(2)).unwrap().iter().map(|span| span.segment).collect();
+    assert!(
+        [sampled(0), sampled(1)].concat().iter().all(|id| spans.contains(id)),
+        "what was sampled stays the same segment"
+    );
+    let origins: Vec<Origin> =
+        sampled(0).iter().map(|id| tree.segment(*id).unwrap().origin).collect();
     let (h, p) = (Origin::Harness, Origin::Policy);
     assert_eq!(origins, [h, Origin::ExternalModel, h, p, h, p]);
 }
 
 #[test]
 fn old_reasoning_leaves_by_the_rule_of_the_chat_template() {
-    let more =
-        [r#"{"t":"append","context":2,"from":1,"segments":[5,6]}"#, r#"{"t":"generation","id":2,"context":2,"output":[]}"#];
+    let more = [
+        r#"{"t":"append","context":2,"from":1,"segments":[5,6]}"#,
+        r#"{"t":"generation","id":2,"context":2,"output":[]}"#,
+    ];
     let rendered = render(&template("qwen.jinja"), &tree(&[&TURNS[..], &more].concat()));
-    assert_eq!(rendered.notes, ["the chat template rewrote earlier turns in 1 operations of their own"]);
+    assert_eq!(
+        rendered.notes,
+        ["the chat template rewrote earlier turns in 1 operations of their own"]
+    );
     let lines = lines(&strict(rendered));
     assert_eq!(
         lines[3..],
@@ -140,7 +175,11 @@ fn a_cleared_result_is_one_eviction_in_place() {
     for renderer in [Renderer::bytes(), template("qwen.jinja")] {
         let tree = strict(render(&renderer, &tree(&[&TURNS[..], &more].concat())));
         let lines = lines(&tree);
-        assert_eq!(lines[lines.len() - 2..], ["evict 2 by micro: T -> gone", "generation 2: "], "{lines:#?}");
+        assert_eq!(
+            lines[lines.len() - 2..],
+            ["evict 2 by micro: T -> gone", "generation 2: "],
+            "{lines:#?}"
+        );
     }
 }
 
@@ -154,8 +193,11 @@ fn a_summary_takes_the_place_of_the_turns_and_their_glue() {
         r#"{"t":"generation","id":2,"context":4,"output":[]}"#,
     ];
     let tree = strict(render(&Renderer::bytes(), &tree(&[&TURNS[..], &more].concat())));
-    let operations: Vec<_> = tree.records().iter().filter(|record| matches!(record, Record::Evict(_))).collect();
-    let [Record::Evict(evict)] = operations[..] else { panic!("one eviction stays one: {:#?}", lines(&tree)) };
+    let operations: Vec<_> =
+        tree.records().iter().filter(|record| matches!(record, Record::Evict(_))).collect();
+    let [Record::Evict(evict)] = operations[..] else {
+        panic!("one eviction stays one: {:#?}", lines(&tree))
+    };
     assert_eq!(evict.by, Some(By::policy(GenerationId(1))));
     assert_eq!(evict.trigger, Some(Trigger::Manual));
     let view = tree.view(GenerationId(2)).unwrap();
@@ -178,11 +220,14 @@ fn white_space_belongs_to_its_text_where_it_is_left_and_to_nobody_where_it_is_tr
         .records()
         .iter()
         .filter_map(|record| match record {
-            Record::Segment(segment) if segment.text.is_some() => Some(text(segment.tokens.as_deref()?)),
+            Record::Segment(segment) if segment.text.is_some() => {
+                Some(text(segment.tokens.as_deref()?))
+            }
             _ => None,
         })
         .collect();
-    // While the answer is the last message the template trims it; once a result follows it no longer does.
+    // While the answer is the last message the template trims it; once a result follows it no
+    // longer does.
     assert_eq!(said, [" Q/", " A /", "// A /", "/T/"]);
 }
 
@@ -204,7 +249,8 @@ fn what_the_template_had_dropped_is_still_evicted_by_who_evicts_it() {
 
 #[test]
 fn trees_with_tokens_are_left_alone() {
-    let tokens = r#"{"t":"segment","id":0,"role":"user","origin":"human","tokens":[1,2],"text":"x"}"#;
+    let tokens =
+        r#"{"t":"segment","id":0,"role":"user","origin":"human","tokens":[1,2],"text":"x"}"#;
     assert!(Renderer::bytes().render(&tree(&[tokens])).unwrap().is_none());
 }
 
@@ -218,7 +264,9 @@ fn mixed_trees_are_rendered_from_text_and_lower_their_fidelity() {
         r#"{"t":"segment","id":1,"role":"assistant","origin":"policy","text":"A","loss":[]}"#,
         r#"{"t":"generation","id":0,"context":0,"output":[1],"prompt_tokens":[81]}"#,
     ];
-    let (tree, _) = BranchTree::read((lines.join("\n") + "\n").as_bytes(), "mixed.jsonl", ReadOptions::LENIENT).unwrap();
+    let (tree, _) =
+        BranchTree::read((lines.join("\n") + "\n").as_bytes(), "mixed.jsonl", ReadOptions::LENIENT)
+            .unwrap();
     let rendered = render(&Renderer::bytes(), &tree);
     assert_eq!(
         rendered.notes,
@@ -232,12 +280,22 @@ fn mixed_trees_are_rendered_from_text_and_lower_their_fidelity() {
     assert_eq!(tree.header().fidelity, Fidelity::Message);
     assert_eq!(tree.header().tokenizer.as_ref().unwrap().vocab_size, Some(258));
     let kept = tree.records().iter().find_map(|record| match record {
-        Record::Segment(segment) if segment.text.as_deref() == Some("Q") => Some(segment.logprobs.clone()),
+        Record::Segment(segment) if segment.text.as_deref() == Some("Q") => {
+            Some(segment.logprobs.clone())
+        }
         _ => None,
     });
-    assert_eq!(kept, Some(Some(vec![-0.5])), "the ids are the same, so what is known of them stays");
+    assert_eq!(
+        kept,
+        Some(Some(vec![-0.5])),
+        "the ids are the same, so what is known of them stays"
+    );
     let output: Vec<_> = tree.views().flat_map(|view| view.output().collect::<Vec<_>>()).collect();
-    assert_eq!((output.len(), output[0].weight), (1, Some(0.0)), "an output without weight stays without");
+    assert_eq!(
+        (output.len(), output[0].weight),
+        (1, Some(0.0)),
+        "an output without weight stays without"
+    );
 }
 
 #[test]
@@ -263,7 +321,10 @@ fn a_part_of_a_segment_cannot_be_rendered_from_text() {
         r#"{"t":"evict","context":1,"from":0,"evicted":[{"segment":0,"tokens":[0,1]}]}"#,
     ];
     let error = Renderer::bytes().render(&tree(&lines)).unwrap_err();
-    assert!(matches!(&error, RenderError::PartOfSegment { place, .. } if place == "session.jsonl:5"), "{error}");
+    assert!(
+        matches!(&error, RenderError::PartOfSegment { place, .. } if place == "session.jsonl:5"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -288,12 +349,20 @@ fn a_context_that_the_template_refuses_is_kept_where_nobody_is_called_under_it()
         r#"{"t":"generation","id":0,"context":1,"output":[2]}"#,
     ];
     let rendered = render(&template("strict.jinja"), &tree(&lines));
-    assert!(rendered.notes.iter().any(|note| note.starts_with("1 contexts without a call are not rendered")));
+    assert!(
+        rendered
+            .notes
+            .iter()
+            .any(|note| note.starts_with("1 contexts without a call are not rendered"))
+    );
     let tree = strict(rendered);
     let view = tree.view(GenerationId(0)).unwrap();
     let ids: Vec<u8> = view.tokens().iter().map(|&id| u8::try_from(id).unwrap()).collect();
     assert_eq!(String::from_utf8(ids).unwrap(), "[user] Q\n[assistant] A");
     let human = |by: &Option<By>| by.as_ref().is_some_and(|by| by.kind == ByKind::Human);
-    let own = tree.records().iter().filter(|record| matches!(record, Record::Evict(evict) if human(&evict.by)));
+    let own = tree
+        .records()
+        .iter()
+        .filter(|record| matches!(record, Record::Evict(evict) if human(&evict.by)));
     assert_eq!(own.count(), 1);
 }

@@ -1,5 +1,10 @@
-//! Contract: real sessions render strictly, and what each call saw is the template's rendering of its messages, id for id.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+//! Contract: real sessions render strictly, and what each call saw is the template's rendering of
+//! its messages, id for id.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
 #[path = "render/messages.rs"]
 mod messages;
 
@@ -9,7 +14,8 @@ use pleach_harness::{Renderer, convert};
 use pleach_tree::{BranchTree, ReadOptions};
 
 fn sessions() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts/claude-code");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts/claude-code");
     let Ok(entries) = std::fs::read_dir(&folder) else {
         eprintln!("skipped: no sessions in {}", folder.display());
         return Vec::new();
@@ -27,17 +33,29 @@ fn real_sessions_render_to_what_the_template_makes_of_them() {
     let renderers = [Renderer::bytes(), Renderer::bytes().with_template(qwen).unwrap()];
     for file in sessions() {
         let conversion = convert(&file, ReadOptions::LENIENT).unwrap();
-        let (tree, _) = BranchTree::from_records(conversion.records, "session", ReadOptions::STRICT).unwrap();
+        let (tree, _) =
+            BranchTree::from_records(conversion.records, "session", ReadOptions::STRICT).unwrap();
         for renderer in &renderers {
             let rendered = renderer.render(&tree).unwrap().expect("sessions hold text");
-            let (new, _) = BranchTree::from_records(rendered.records, "rendered", ReadOptions::STRICT).unwrap();
-            let sampled: usize = new.views().map(|view| view.output().filter(|token| token.weight.is_some()).count()).sum();
+            let (new, _) =
+                BranchTree::from_records(rendered.records, "rendered", ReadOptions::STRICT)
+                    .unwrap();
+            let sampled: usize = new
+                .views()
+                .map(|view| view.output().filter(|token| token.weight.is_some()).count())
+                .sum();
             assert!(sampled > 0, "{}", file.display());
             for view in new.views() {
                 let context = tree.generation(view.generation().id).unwrap().context;
-                let text = renderer.template().render(&messages::messages(&tree, context), true).unwrap();
+                let text =
+                    renderer.template().render(&messages::messages(&tree, context), true).unwrap();
                 let context = &view.tokens()[..view.context().tokens()];
-                assert!(context == renderer.encode(&text).unwrap(), "{}: {}", file.display(), view.generation().id);
+                assert!(
+                    context == renderer.encode(&text).unwrap(),
+                    "{}: {}",
+                    file.display(),
+                    view.generation().id
+                );
             }
         }
     }

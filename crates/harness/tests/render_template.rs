@@ -1,6 +1,10 @@
-//! Contract: a chat template renders here what Hugging Face renders, down to white space, JSON and Python's string methods, and
-//! a folder's template is found where Hugging Face finds it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+//! Contract: a chat template renders here what Hugging Face renders, down to white space, JSON and
+//! Python's string methods, and a folder's template is found where Hugging Face finds it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +22,17 @@ fn here(name: &str) -> PathBuf {
 /// A folder with a tokenizer of a few words.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().unwrap();
-    let model = WordLevel::builder().vocab([("<unk>".to_owned(), 0)].into_iter().collect()).unk_token("<unk>".into()).build();
+    let model = WordLevel::builder()
+        .vocab([("<unk>".to_owned(), 0)].into_iter().collect())
+        .unk_token("<unk>".into())
+        .build();
     let mut tokenizer = Tokenizer::new(model.unwrap());
-    tokenizer.add_special_tokens([AddedToken::from("<|im_start|>", true), AddedToken::from("<|im_end|>", true)]).unwrap();
+    tokenizer
+        .add_special_tokens([
+            AddedToken::from("<|im_start|>", true),
+            AddedToken::from("<|im_end|>", true),
+        ])
+        .unwrap();
     tokenizer.save(folder.path().join("tokenizer.json"), false).unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -34,22 +46,33 @@ fn rendered(renderer: &Renderer) -> String {
 
 #[test]
 fn templates_render_as_hugging_face_renders_them() {
-    let golden: Value = serde_json::from_slice(&fs::read(here("hugging_face.json")).unwrap()).unwrap();
+    let golden: Value =
+        serde_json::from_slice(&fs::read(here("hugging_face.json")).unwrap()).unwrap();
     let messages = golden["messages"].as_array().unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let name = case["template"].as_str().unwrap();
-        let source = if name.ends_with(".jinja") { fs::read_to_string(here(name)).unwrap() } else { name.to_owned() };
+        let source = if name.ends_with(".jinja") {
+            fs::read_to_string(here(name)).unwrap()
+        } else {
+            name.to_owned()
+        };
         let source = source.replace("strftime_now(\"%d %b %Y\")", "'02 Jan 2025'");
-        let template = ChatTemplate::new(&source, &[("bos_token".into(), "<s>".into())], "golden").unwrap();
+        let template =
+            ChatTemplate::new(&source, &[("bos_token".into(), "<s>".into())], "golden").unwrap();
         let count = usize::try_from(case["messages"].as_u64().unwrap()).unwrap();
-        let text = template.render(&messages[..count], case["add_generation_prompt"] == true).unwrap();
+        let text =
+            template.render(&messages[..count], case["add_generation_prompt"] == true).unwrap();
         assert_eq!(text, case["text"].as_str().unwrap(), "{name}");
     }
 }
 
 #[test]
 fn the_date_is_the_one_that_is_given() {
-    let renderer = Renderer::bytes().with_template(here("trimming.jinja")).unwrap().on_date("2024-07-26").unwrap();
+    let renderer = Renderer::bytes()
+        .with_template(here("trimming.jinja"))
+        .unwrap()
+        .on_date("2024-07-26")
+        .unwrap();
     assert!(renderer.template().is_dated());
     assert!(rendered(&renderer).contains("Today: 26 Jul 2024\n"));
     let error = Renderer::bytes().on_date("26 July").unwrap_err();
@@ -65,7 +88,8 @@ fn a_refused_role_order_names_the_generation_and_its_line() {
 {"t":"append","context":1,"from":0,"segments":[1]}
 {"t":"generation","id":7,"context":1,"output":[]}
 "#;
-    let (tree, _) = BranchTree::read(records.as_bytes(), "roles.jsonl", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::read(records.as_bytes(), "roles.jsonl", ReadOptions::STRICT).unwrap();
     let renderer = Renderer::bytes().with_template(here("strict.jinja")).unwrap();
     assert_eq!(
         renderer.render(&tree).unwrap_err().to_string(),
@@ -78,7 +102,10 @@ fn a_refused_role_order_names_the_generation_and_its_line() {
 #[test]
 fn a_template_that_does_not_compile_is_an_error_of_its_file() {
     let error = ChatTemplate::new("{% if %}", &[], "broken.jinja").unwrap_err();
-    assert!(matches!(&error, RenderError::Template { file, .. } if file == "broken.jinja"), "{error}");
+    assert!(
+        matches!(&error, RenderError::Template { file, .. } if file == "broken.jinja"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -105,11 +132,13 @@ fn message() -> BranchTree {
 
 #[test]
 fn a_folder_s_template_is_found_in_each_of_its_places() {
-    let config =
-        r#"{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": "{{ bos_token }}config{{ eos_token }}"}"#;
+    let config = r#"{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": "{{ bos_token }}config{{ eos_token }}"}"#;
     let with = |files: &[(&str, &str)]| rendered(&Renderer::open(folder(files).path()).unwrap());
     assert_eq!(with(&[("tokenizer_config.json", config)]), "<s>config</s>");
-    assert_eq!(with(&[("tokenizer_config.json", config), ("chat_template.jinja", "{{ bos_token }}file")]), "<s>file");
+    assert_eq!(
+        with(&[("tokenizer_config.json", config), ("chat_template.jinja", "{{ bos_token }}file")]),
+        "<s>file"
+    );
     assert_eq!(with(&[("chat_template.json", r#"{"chat_template": "processor"}"#)]), "processor");
     let named = r#"{"chat_template": [{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "plain"}]}"#;
     assert_eq!(with(&[("tokenizer_config.json", named)]), "plain");
@@ -117,11 +146,21 @@ fn a_folder_s_template_is_found_in_each_of_its_places() {
 
 #[test]
 fn another_template_sees_the_special_tokens_of_the_tokenizer() {
-    let (tokenizer, template) = (folder(&[("tokenizer_config.json", r#"{"bos_token": "<own>"}"#)]), TempDir::new().unwrap());
-    fs::write(template.path().join("tokenizer_config.json"), r#"{"bos_token": "<other>", "eos_token": "<none>"}"#).unwrap();
+    let (tokenizer, template) = (
+        folder(&[("tokenizer_config.json", r#"{"bos_token": "<own>"}"#)]),
+        TempDir::new().unwrap(),
+    );
+    fs::write(
+        template.path().join("tokenizer_config.json"),
+        r#"{"bos_token": "<other>", "eos_token": "<none>"}"#,
+    )
+    .unwrap();
     let file = template.path().join("chat_template.jinja");
     fs::write(&file, "{{ bos_token }}x{{ eos_token }}").unwrap();
-    assert_eq!(rendered(&Renderer::open(tokenizer.path()).unwrap().with_template(&file).unwrap()), "<own>x");
+    assert_eq!(
+        rendered(&Renderer::open(tokenizer.path()).unwrap().with_template(&file).unwrap()),
+        "<own>x"
+    );
     assert_eq!(rendered(&Renderer::bytes().with_template(&file).unwrap()), "x");
 }
 
@@ -130,7 +169,10 @@ fn a_template_that_is_not_utf_8_is_an_error_of_its_file() {
     let folder = folder(&[]);
     let file = folder.path().join("chat_template.jinja");
     fs::write(&file, b"a\xff").unwrap();
-    for error in [Renderer::open(folder.path()).unwrap_err(), Renderer::bytes().with_template(&file).unwrap_err()] {
+    for error in [
+        Renderer::open(folder.path()).unwrap_err(),
+        Renderer::bytes().with_template(&file).unwrap_err(),
+    ] {
         assert_eq!(
             error.to_string(),
             format!(
@@ -146,7 +188,10 @@ fn a_template_that_is_not_utf_8_is_an_error_of_its_file() {
 fn a_file_that_is_no_tokenizer_is_named() {
     let folder = TempDir::new().unwrap();
     let error = Renderer::open(folder.path()).unwrap_err();
-    assert!(matches!(&error, RenderError::Io { file, .. } if file.ends_with("tokenizer.json")), "{error}");
+    assert!(
+        matches!(&error, RenderError::Io { file, .. } if file.ends_with("tokenizer.json")),
+        "{error}"
+    );
     fs::write(folder.path().join("tokenizer.json"), "[]").unwrap();
     let error = Renderer::open(folder.path()).unwrap_err();
     assert!(matches!(&error, RenderError::Tokenizer { .. }), "{error}");

@@ -11,7 +11,13 @@ fn message(role: &str, content: &str) -> Value {
 }
 
 fn call(name: &str, arguments: Value) -> Value {
-    message("assistant", &format!("hm\n<tool_call>\n{}\n</tool_call>", json!({"name": name, "arguments": arguments})))
+    message(
+        "assistant",
+        &format!(
+            "hm\n<tool_call>\n{}\n</tool_call>",
+            json!({"name": name, "arguments": arguments})
+        ),
+    )
 }
 
 fn compress() -> Value {
@@ -33,7 +39,8 @@ fn begun() -> Vec<Value> {
 #[test]
 fn segments_of_memexrl_give_the_context_behind_a_compression_word_for_word() {
     let first = [begun(), vec![compress()]].concat();
-    let index = message("user", "=== SUMMARY ===\n[Compressed 3 messages]\n\nIndex map:\n- ctx_a - rooms");
+    let index =
+        message("user", "=== SUMMARY ===\n[Compressed 3 messages]\n\nIndex map:\n- ctx_a - rooms");
     let second = [
         begun()[..2].to_vec(),
         vec![
@@ -58,9 +65,13 @@ fn segments_of_memexrl_give_the_context_behind_a_compression_word_for_word() {
 fn one_list_of_memexrl_is_played_and_a_refused_compression_removes_nothing() {
     let refused = [compress(), message("user", "Error: db_blocks must be a non-empty list")];
     let more = [compress(), message("user", "compressed"), message("assistant", "done")];
-    let quoted = message("user", &compress()["content"].as_str().unwrap().replace("hm", "you wrote"));
+    let quoted =
+        message("user", &compress()["content"].as_str().unwrap().replace("hm", "you wrote"));
     let messages = [begun(), refused.to_vec(), vec![quoted], more.to_vec()].concat();
-    insta::assert_snapshot!(told(&json!({"harness": "memexrl", "messages": messages}).to_string(), Harness::MemexRl));
+    insta::assert_snapshot!(told(
+        &json!({"harness": "memexrl", "messages": messages}).to_string(),
+        Harness::MemexRl
+    ));
 }
 
 #[test]
@@ -99,8 +110,15 @@ fn agentfold_folds_steps_into_a_summary_and_summaries_into_one_that_evicts_them(
 #[test]
 fn a_range_that_no_blocks_make_up_and_a_missing_directive_are_faults() {
     let first = json!({"output": "look", "observation": "a desk"});
-    let steps =
-        [first.clone(), folding([1, 1], "desk", "go"), folding([1, 2], "both", "on"), folding([2, 3], "half", "end"), first];
+    let steps = [
+        first.clone(),
+        folding([1, 1], "desk", "go"),
+        folding([1, 2], "both", "on"),
+        folding([2, 3], "half", "end"),
+        first,
+    ];
     insta::assert_snapshot!(rejected(&run(&steps), Harness::AgentFold));
-    insta::assert_snapshot!(told_of(&convert_text(&run(&steps), None, ReadOptions::LENIENT).unwrap()));
+    insta::assert_snapshot!(told_of(
+        &convert_text(&run(&steps), None, ReadOptions::LENIENT).unwrap()
+    ));
 }

@@ -1,4 +1,5 @@
-//! What a log of requests becomes: contexts are the requests, and what left between two of them is inferred.
+//! What a log of requests becomes: contexts are the requests, and what left between two of them is
+//! inferred.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod told;
 
@@ -22,7 +23,9 @@ fn messages(lines: &[&str]) -> Vec<Value> {
 
 fn exchange(id: &str, model: &str, given: &[&str], said: &str) -> String {
     let answer = json!({"id": id, "model": model, "choices": [{"index": 0, "message": messages(&[said])[0]}]});
-    json!({"request": {"model": model, "messages": messages(given)}, "response": answer}).to_string() + "\n"
+    json!({"request": {"model": model, "messages": messages(given)}, "response": answer})
+        .to_string()
+        + "\n"
 }
 
 fn chat(id: &str, given: &[&str], said: &str) -> String {
@@ -42,7 +45,10 @@ fn behind(more: &[&'static str]) -> Vec<&'static str> {
 #[test]
 fn requests_that_go_on_are_appended() {
     let second = behind(&["call a: make", "result a: error 1"]);
-    insta::assert_snapshot!(log(&[chat("1", &HEAD, "call a: make"), chat("2", &second, "assistant: it fails")]));
+    insta::assert_snapshot!(log(&[
+        chat("1", &HEAD, "call a: make"),
+        chat("2", &second, "assistant: it fails")
+    ]));
 }
 
 #[test]
@@ -57,7 +63,10 @@ fn cleared_and_shortened_results_are_replaced_in_place() {
         "call c: cat x",
         "result c: y",
     ]);
-    insta::assert_snapshot!(log(&[chat("1", &first[..6], "call c: cat x"), chat("2", &second, "assistant: done")]));
+    insta::assert_snapshot!(log(&[
+        chat("1", &first[..6], "call c: cat x"),
+        chat("2", &second, "assistant: done")
+    ]));
 }
 
 #[test]
@@ -65,7 +74,11 @@ fn a_summary_has_the_call_as_author_whose_words_it_quotes_and_that_call_is_a_thr
     let grown = behind(&["call a: make", "result a: error 1"]);
     let asked = behind(&["call a: make", "result a: error 1", "user: Summarise the conversation."]);
     let summary = "assistant: <summary>The build fails with error 1 in the linker.</summary>";
-    let next = ["system: be brief", "user: So far: The build fails with error 1 in the linker.", "user: go on"];
+    let next = [
+        "system: be brief",
+        "user: So far: The build fails with error 1 in the linker.",
+        "user: go on",
+    ];
     insta::assert_snapshot!(log(&[
         chat("1", &HEAD, "call a: make"),
         chat("2", &grown, "call b: ls"),
@@ -89,22 +102,43 @@ fn a_summary_by_another_model_is_that_models() {
 #[test]
 fn a_summary_that_leaves_a_tail_stands_where_the_stretch_was() {
     let grown = behind(&["call a: make", "result a: error 1", "call b: ls", "result b: x y"]);
-    let next = behind(&["user: Earlier: the build failed.", "call b: ls", "result b: x y", "call c: cat x", "result c: z"]);
-    insta::assert_snapshot!(log(&[chat("1", &grown, "call c: cat x"), chat("2", &next, "assistant: done")]));
+    let next = behind(&[
+        "user: Earlier: the build failed.",
+        "call b: ls",
+        "result b: x y",
+        "call c: cat x",
+        "result c: z",
+    ]);
+    insta::assert_snapshot!(log(&[
+        chat("1", &grown, "call c: cat x"),
+        chat("2", &next, "assistant: done")
+    ]));
 }
 
 #[test]
 fn messages_that_are_gone_without_a_trace_are_a_trim() {
     let grown = behind(&["call a: make", "result a: error 1", "call b: ls", "result b: x y"]);
     let next = ["system: be brief", "call b: ls", "result b: x y", "call c: cat x", "result c: z"];
-    insta::assert_snapshot!(log(&[chat("1", &grown, "call c: cat x"), chat("2", &next, "assistant: done")]));
+    insta::assert_snapshot!(log(&[
+        chat("1", &grown, "call c: cat x"),
+        chat("2", &next, "assistant: done")
+    ]));
 }
 
 #[test]
 fn a_tail_that_moved_before_the_summary_keeps_its_identity() {
     let grown = behind(&["assistant: one", "user: two", "assistant: three", "user: four"]);
-    let next = ["system: be brief", "user: two", "user: Earlier: they counted.", "user: mend the build", "user: five"];
-    insta::assert_snapshot!(log(&[chat("1", &grown, "assistant: said"), chat("2", &next, "assistant: done")]));
+    let next = [
+        "system: be brief",
+        "user: two",
+        "user: Earlier: they counted.",
+        "user: mend the build",
+        "user: five",
+    ];
+    insta::assert_snapshot!(log(&[
+        chat("1", &grown, "assistant: said"),
+        chat("2", &next, "assistant: done")
+    ]));
 }
 
 #[test]
@@ -122,7 +156,8 @@ fn a_retry_and_a_rewind_fork() {
 #[test]
 fn a_sub_agent_between_two_requests_is_a_thread_of_its_own() {
     let other = ["system: you search", "user: find the linker's flags"];
-    let more = ["system: you search", "user: find the linker's flags", "assistant: -lm", "user: more"];
+    let more =
+        ["system: you search", "user: find the linker's flags", "assistant: -lm", "user: more"];
     let second = behind(&["call a: search", "result a: -lm"]);
     insta::assert_snapshot!(log(&[
         chat("1", &HEAD, "call a: search"),
@@ -148,8 +183,13 @@ fn reasoning_that_is_sent_back_once_and_then_no_more_leaves() {
     };
     let mut second = messages(&behind(&["assistant: one", "user: two"]));
     second[2]["reasoning_content"] = "hm 1".into();
-    let third = messages(&behind(&["assistant: one", "user: two", "assistant: three", "user: four"]));
-    let lines = [think("1", messages(&HEAD), "one"), think("2", second, "three"), think("3", third, "five")];
+    let third =
+        messages(&behind(&["assistant: one", "user: two", "assistant: three", "user: four"]));
+    let lines = [
+        think("1", messages(&HEAD), "one"),
+        think("2", second, "three"),
+        think("3", third, "five"),
+    ];
     insta::assert_snapshot!(log(&lines));
 }
 
@@ -157,7 +197,9 @@ fn reasoning_that_is_sent_back_once_and_then_no_more_leaves() {
 fn an_answer_of_the_responses_api_stands_for_all_before_it() {
     let line = |id: &str, before: Option<&str>, input: Value, output: Value| {
         let request = json!({"model": "m", "instructions": "be brief", "previous_response_id": before, "input": input});
-        json!({"request": request, "response": {"id": id, "model": "m", "output": output}}).to_string() + "\n"
+        json!({"request": request, "response": {"id": id, "model": "m", "output": output}})
+            .to_string()
+            + "\n"
     };
     let call = json!([{"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e"}, {"type": "function_call", "call_id": "a", "name": "run", "arguments": "{\"command\":\"make\"}"}]);
     let said = json!([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "it fails"}]}]);
@@ -182,14 +224,19 @@ fn streamed_answers_are_put_together() {
         json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "\"make\"}"}}),
     ];
     let text: String = events.iter().map(|event| format!("event: e\ndata: {event}\n\n")).collect();
-    let asked = json!({"system": "be brief", "messages": [{"role": "user", "content": "mend the build"}]});
-    let first = json!({"request": {"body": asked.to_string()}, "response": {"status": 200, "body": text}}).to_string() + "\n";
+    let asked =
+        json!({"system": "be brief", "messages": [{"role": "user", "content": "mend the build"}]});
+    let first =
+        json!({"request": {"body": asked.to_string()}, "response": {"status": 200, "body": text}})
+            .to_string()
+            + "\n";
     let chunks = json!([
         {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "it "}}]},
         {"id": "c", "choices": [{"index": 0, "delta": {"content": "works", "tool_calls": [{"index": 0, "id": "u", "function": {"name": "run", "arguments": "{\"a\""}}]}}]},
         {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": ":1}"}}]}}]},
     ]);
-    let second = json!({"request": {"model": "m", "messages": messages(&HEAD)}, "response": chunks}).to_string() + "\n";
+    let second = json!({"request": {"model": "m", "messages": messages(&HEAD)}, "response": chunks})
+        .to_string() + "\n";
     insta::assert_snapshot!(log(&[first, second]));
 }
 
@@ -197,7 +244,8 @@ fn streamed_answers_are_put_together() {
 fn quoted_records_in_a_tool_result_are_text() {
     let quoted = r#"result a: {"t":"evict","context":1} {"type":"compaction"}"#;
     let second = behind(&["call a: cat log", quoted]);
-    let text = [chat("1", &HEAD, "call a: cat log"), chat("2", &second, "assistant: a log")].concat();
+    let text =
+        [chat("1", &HEAD, "call a: cat log"), chat("2", &second, "assistant: a log")].concat();
     let conversion = convert_text(&text, None, ReadOptions::STRICT).unwrap();
     assert!(!told_of(&conversion).contains("without"));
     assert_eq!(tree(&conversion).contexts().count(), 2);
@@ -205,6 +253,7 @@ fn quoted_records_in_a_tool_result_are_text() {
 
 #[test]
 fn lines_without_a_request_are_faults_with_their_lines() {
-    let text = chat("1", &HEAD, "assistant: one") + "{\"request\":{\"model\":\"m\"},\"response\":{}}\n17\n";
+    let text = chat("1", &HEAD, "assistant: one")
+        + "{\"request\":{\"model\":\"m\"},\"response\":{}}\n17\n";
     insta::assert_snapshot!(rejected(&text, Harness::Requests));
 }

@@ -1,4 +1,5 @@
-//! What token logs of trainers become: contexts are the recorded prompts, id for id, and the loss is where the masks put it.
+//! What token logs of trainers become: contexts are the recorded prompts, id for id, and the loss
+//! is where the masks put it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod told;
 
@@ -34,7 +35,12 @@ fn a_rollout_of_steps_is_a_thread_whose_summary_is_inferred() {
     let grown = joined(&[&head, &said, &result]);
     let asked = joined(&[&grown, &[60, 61], &[70, 71]]);
     let next = joined(&[&head, &[80], &summary, &[81]]);
-    let log = rollout(&[step(&head, &said), step(&grown, &[60, 61]), step(&asked, &summary), step(&next, &[90])]);
+    let log = rollout(&[
+        step(&head, &said),
+        step(&grown, &[60, 61]),
+        step(&asked, &summary),
+        step(&next, &[90]),
+    ]);
     insta::assert_snapshot!(told(&log, Harness::Rl));
 }
 
@@ -94,8 +100,13 @@ fn masks_and_weights_become_loss_runs() {
     let steps = json!({"prompt_ids": [1, 2], "response_ids": [3, 4, 5], "response_mask": [1, 0, 1], "response_logprobs": [-1.0, 0.0, -2.0], "uid": "u", "reward_score": 0.25}).to_string();
     let mut partly = step(&[1, 2], &[3, 4]);
     partly["tokens"]["completion_mask"] = json!([1, 0]);
-    let removed = json!({"tokens": [1, 2, 3], "response_length": 1, "remove_sample": true, "index": 9}).to_string();
-    insta::assert_snapshot!(told(&format!("{steps}\n{}{removed}\n", rollout(&[partly])), Harness::Rl));
+    let removed =
+        json!({"tokens": [1, 2, 3], "response_length": 1, "remove_sample": true, "index": 9})
+            .to_string();
+    insta::assert_snapshot!(told(
+        &format!("{steps}\n{}{removed}\n", rollout(&[partly])),
+        Harness::Rl
+    ));
 }
 
 #[test]
@@ -109,13 +120,20 @@ fn an_indented_document_and_compressed_lines_are_read_alike() {
     let zst = zstd::encode_all(log.as_bytes(), 3).unwrap();
     let plain = told(&log, Harness::Rl);
     for bytes in [indented.into_bytes(), gz.clone(), zst] {
-        let conversion = convert_from(&Input::memory("log.jsonl", bytes, []), None, ReadOptions::STRICT).unwrap();
+        let conversion =
+            convert_from(&Input::memory("log.jsonl", bytes, []), None, ReadOptions::STRICT)
+                .unwrap();
         assert_eq!(told_of(&conversion), plain);
-        let Record::Header(header) = &conversion.records[0] else { panic!("a header stands first") };
+        let Record::Header(header) = &conversion.records[0] else {
+            panic!("a header stands first")
+        };
         assert_eq!(header.fidelity, Fidelity::Token);
     }
-    let cut =
-        convert_from(&Input::memory("log.jsonl.gz", gz[..gz.len() / 2].to_vec(), []), Some(Harness::Rl), ReadOptions::LENIENT);
+    let cut = convert_from(
+        &Input::memory("log.jsonl.gz", gz[..gz.len() / 2].to_vec(), []),
+        Some(Harness::Rl),
+        ReadOptions::LENIENT,
+    );
     assert!(cut.unwrap_err().to_string().contains("its gzip stream is damaged behind"));
 }
 
@@ -134,7 +152,9 @@ fn lists_that_do_not_fit_are_faults_and_lenient_reading_drops_them() {
 #[test]
 fn an_id_that_is_no_id_and_a_second_reward_are_named_with_line_and_key() {
     let line = |id: &str, reward: f64| {
-        format!("{{\"rollout_id\":\"q\",\"prompt_ids\":[1,{id}],\"completion_ids\":[2],\"reward\":{reward}}}\n")
+        format!(
+            "{{\"rollout_id\":\"q\",\"prompt_ids\":[1,{id}],\"completion_ids\":[2],\"reward\":{reward}}}\n"
+        )
     };
     let log = line("-4", 1.0) + &line("4", 1.0) + &line("5", 0.0);
     insta::assert_snapshot!(rejected(&log, Harness::Rl));

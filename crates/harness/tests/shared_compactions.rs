@@ -1,6 +1,8 @@
-//! Real sessions, held against what their files say when they are read without the adapter: compactions, rewinds and sizes.
+//! Real sessions, held against what their files say when they are read without the adapter:
+//! compactions, rewinds and sizes.
 //!
-//! The files lie beside the repository and not in it; without them every test says that it is skipped.
+//! The files lie beside the repository and not in it; without them every test says that it is
+//! skipped.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod shared;
 
@@ -23,9 +25,16 @@ fn the_automatic_compaction_is_the_summarisers_and_keeps_nothing() {
         })
         .collect();
     assert_eq!(evicts.len(), 1);
-    let generation = session.tree.generation(evicts[0].by.as_ref().unwrap().generation.unwrap()).unwrap();
-    let spoken = session.lines[0][..753].iter().filter(|line| line["type"] == "user" || line["type"] == "assistant").count();
-    assert_eq!((generation.thread.as_str(), evicts[0].evicted.len()), ("agent-acompact-e1f845", spoken));
+    let generation =
+        session.tree.generation(evicts[0].by.as_ref().unwrap().generation.unwrap()).unwrap();
+    let spoken = session.lines[0][..753]
+        .iter()
+        .filter(|line| line["type"] == "user" || line["type"] == "assistant")
+        .count();
+    assert_eq!(
+        (generation.thread.as_str(), evicts[0].evicted.len()),
+        ("agent-acompact-e1f845", spoken)
+    );
     let seen = session.context(generation);
     assert_eq!(seen.len(), spoken + 4, "the evicted list, three reminders and the prompt");
     assert_eq!(session.tree.spans(evicts[0].context).unwrap().len(), 5);
@@ -37,7 +46,8 @@ fn the_automatic_compaction_is_the_summarisers_and_keeps_nothing() {
         .map(|span| text(session.tree.segment(span.segment).unwrap()))
         .collect();
     assert_eq!(summary, session.lines[0][754]["message"]["content"].as_str().unwrap());
-    let threads: HashSet<&str> = session.tree.generations().map(|generation| generation.thread.as_str()).collect();
+    let threads: HashSet<&str> =
+        session.tree.generations().map(|generation| generation.thread.as_str()).collect();
     assert_eq!(threads, HashSet::from(["main", "agent-a2898e3", "agent-acompact-e1f845"]));
 }
 
@@ -45,7 +55,8 @@ fn the_automatic_compaction_is_the_summarisers_and_keeps_nothing() {
 fn microcompactions_replace_exactly_the_results_that_they_list() {
     for (name, count) in [("one-microcompact", 1), ("three-microcompacts", 3)] {
         let Some(session) = session(name) else { continue };
-        let boundaries = session.lines[0].iter().filter(|line| line["subtype"] == "microcompact_boundary");
+        let boundaries =
+            session.lines[0].iter().filter(|line| line["subtype"] == "microcompact_boundary");
         let listed: Vec<Vec<&str>> = boundaries
             .map(|line| &line["microcompactMetadata"]["compactedToolIds"])
             .map(|ids| ids.as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect())
@@ -62,7 +73,9 @@ fn microcompactions_replace_exactly_the_results_that_they_list() {
                 evict
                     .evicted
                     .iter()
-                    .map(|gone| session.tree.segment(gone.segment).unwrap().result_of.as_deref().unwrap())
+                    .map(|gone| {
+                        session.tree.segment(gone.segment).unwrap().result_of.as_deref().unwrap()
+                    })
                     .collect()
             })
             .collect();
@@ -78,7 +91,12 @@ fn reconstructed_sizes_follow_recorded_usage() {
         let checked: usize = usage.eras.iter().map(|era| era.calls.len()).sum();
         assert_eq!(checked, session.calls(), "every call has usage");
         for era in &usage.eras {
-            assert!((0.25..0.4).contains(&era.tokens_per_byte), "{}: {}", session.name, era.tokens_per_byte);
+            assert!(
+                (0.25..0.4).contains(&era.tokens_per_byte),
+                "{}: {}",
+                session.name,
+                era.tokens_per_byte
+            );
             assert!(era.hidden_tokens > 10_000.0, "system prompt and tools");
             assert!(era.calls.iter().all(|call| !call.deviates), "{}: {era:?}", session.name);
         }
@@ -89,19 +107,38 @@ fn reconstructed_sizes_follow_recorded_usage() {
 fn a_result_that_is_lost_shows_as_a_deviation_from_recorded_usage() {
     let Some(path) = path("one-microcompact") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let short = std::fs::read_to_string(path).unwrap().split('\n').map(shorten).collect::<Vec<_>>().join("\n");
+    let short = std::fs::read_to_string(path)
+        .unwrap()
+        .split('\n')
+        .map(shorten)
+        .collect::<Vec<_>>()
+        .join("\n");
     std::fs::write(folder.path().join("s.jsonl"), short).unwrap();
     let conversion = convert(folder.path().join("s.jsonl"), ReadOptions::STRICT).unwrap();
-    let deviating = conversion.usage.unwrap().eras.iter().flat_map(|era| &era.calls).filter(|call| call.deviates).count();
+    let deviating = conversion
+        .usage
+        .unwrap()
+        .eras
+        .iter()
+        .flat_map(|era| &era.calls)
+        .filter(|call| call.deviates)
+        .count();
     assert!(deviating > 0);
-    assert!(conversion.report.diagnostics.iter().any(|found| found.to_string().contains("usage-deviates")));
+    assert!(
+        conversion
+            .report
+            .diagnostics
+            .iter()
+            .any(|found| found.to_string().contains("usage-deviates"))
+    );
 }
 
 /// Empties the largest results of the session.
 fn shorten(line: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(line) else { return line.into() };
     for block in value["message"]["content"].as_array_mut().into_iter().flatten() {
-        if block["tool_use_id"] == "toolu_015yhXG6KKxQNmKetNhyYbh6" || block["tool_use_id"] == "toolu_01DXd31ambKc1n94THneFMXX"
+        if block["tool_use_id"] == "toolu_015yhXG6KKxQNmKetNhyYbh6"
+            || block["tool_use_id"] == "toolu_01DXd31ambKc1n94THneFMXX"
         {
             block["content"] = Value::from("");
         }
@@ -111,18 +148,26 @@ fn shorten(line: &str) -> String {
 
 fn threads_of(session: &Session) -> Vec<(String, String)> {
     let keys = |generation: &Generation| {
-        let keys: Vec<&str> =
-            session.context(generation).iter().map(|segment| segment.source.as_ref().unwrap().key.as_str()).collect();
+        let keys: Vec<&str> = session
+            .context(generation)
+            .iter()
+            .map(|segment| segment.source.as_ref().unwrap().key.as_str())
+            .collect();
         keys.join(" ")
     };
-    session.tree.generations().map(|generation| (generation.thread.clone(), keys(generation))).collect()
+    session
+        .tree
+        .generations()
+        .map(|generation| (generation.thread.clone(), keys(generation)))
+        .collect()
 }
 
 #[test]
 fn a_rewind_before_a_compaction_leaves_the_branch_that_was_given_up_out_of_it() {
     let Some(session) = session("rewind_then_compact") else { return };
     let threads = threads_of(&session);
-    let threads: Vec<(&str, &str)> = threads.iter().map(|(thread, keys)| (thread.as_str(), keys.as_str())).collect();
+    let threads: Vec<(&str, &str)> =
+        threads.iter().map(|(thread, keys)| (thread.as_str(), keys.as_str())).collect();
     assert_eq!(
         threads,
         [
@@ -139,7 +184,8 @@ fn a_rewind_before_a_compaction_leaves_the_branch_that_was_given_up_out_of_it() 
 fn a_preserved_tail_stands_behind_the_summary_and_a_line_written_late_was_sampled_before_it() {
     let Some(session) = session("rewind_then_compact_preserved") else { return };
     let threads = threads_of(&session);
-    let threads: Vec<(&str, &str)> = threads.iter().map(|(thread, keys)| (thread.as_str(), keys.as_str())).collect();
+    let threads: Vec<(&str, &str)> =
+        threads.iter().map(|(thread, keys)| (thread.as_str(), keys.as_str())).collect();
     assert_eq!(
         threads,
         [

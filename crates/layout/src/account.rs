@@ -1,6 +1,8 @@
 use std::ops::Add;
 
-use pleach_tree::{BranchTree, By, ByKind, CacheSemantics, Context, Operation, ReplacementKind, Trigger};
+use pleach_tree::{
+    BranchTree, By, ByKind, CacheSemantics, Context, Operation, ReplacementKind, Trigger,
+};
 use serde::Serialize;
 
 use crate::layouts::{Layout, LayoutKind, Layouts};
@@ -148,8 +150,8 @@ impl Account {
         Some(if sampled == 0 { 1.0 } else { supervised as f64 / sampled as f64 })
     }
 
-    /// What exactness costs: tokens in the trie minus tokens in the union; below 0 where rollouts share a prompt that each wrote
-    /// for itself.
+    /// What exactness costs: tokens in the trie minus tokens in the union; below 0 where rollouts
+    /// share a prompt that each wrote for itself.
     pub fn surcharge(&self, certificate: &Certificate) -> i64 {
         self.stats.packed.tokens as i64 - certificate.union_tokens as i64
     }
@@ -179,7 +181,10 @@ impl Layouts<'_> {
         let stats = Stats {
             generations: tree.generation_count(),
             evictions: evictions.iter().filter(|eviction| !eviction.chat_template).count(),
-            sampled_tokens: tree.views().map(|view| view.output().filter(|token| token.weight.is_some()).count()).sum(),
+            sampled_tokens: tree
+                .views()
+                .map(|view| view.output().filter(|token| token.weight.is_some()).count())
+                .sum(),
             packed: PackedStats {
                 sequences: packed.sequences.len(),
                 tokens: packed.tokens(),
@@ -230,12 +235,25 @@ pub(crate) fn eviction(tree: &BranchTree, context: &Context) -> Option<Eviction>
     let before = tree.parent(id).and_then(|parent| tree.context(parent)).map_or(0, Context::tokens);
     let removed: usize = context.removed().iter().map(pleach_tree::Span::len).sum();
     let chat_template = by.as_ref().is_some_and(by_chat_template);
-    let location = tree.context_location(id).map_or_else(String::new, |at| format!("{}:{}", at.file, at.line));
+    let location =
+        tree.context_location(id).map_or_else(String::new, |at| format!("{}:{}", at.file, at.line));
     let added = (context.tokens() + removed).saturating_sub(before);
-    Some(Eviction { context: id.0, location, operation, replacement, by, trigger, removed, added, before, chat_template })
+    Some(Eviction {
+        context: id.0,
+        location,
+        operation,
+        replacement,
+        by,
+        trigger,
+        removed,
+        added,
+        before,
+        chat_template,
+    })
 }
 
-/// Whether an eviction is a chat template's, which renders earlier turns differently, and no harness's.
+/// Whether an eviction is a chat template's, which renders earlier turns differently, and no
+/// harness's.
 pub(crate) fn by_chat_template(by: &By) -> bool {
     by.kind == ByKind::Rule && by.name.as_deref() == Some("chat_template")
 }

@@ -7,9 +7,10 @@ use crate::layouts::Layouts;
 
 /// Whether the union of a tree's tokens, each once, would be exact under reprefill.
 ///
-/// It is exactly then when, for every row i, the live view read in order is V_i in tape order and V_j = V_i ∩ {k <= j} for every
-/// j in V_i. In the trie of token identities that says: every identity has one prefix, so it is one node. A survivor behind a
-/// hole, a token behind an insertion and a span that came back elsewhere are a second node of an identity.
+/// It is exactly then when, for every row i, the live view read in order is V_i in tape order and
+/// V_j = V_i ∩ {k <= j} for every j in V_i. In the trie of token identities that says: every
+/// identity has one prefix, so it is one node. A survivor behind a hole, a token behind an
+/// insertion and a span that came back elsewhere are a second node of an identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Certificate {
     /// Whether the union would be exact at any depth.
@@ -26,11 +27,19 @@ pub struct Certificate {
 impl Layouts<'_> {
     /// Checks the condition, in time linear in the tokens that the tree's operations add.
     pub fn certificate(&self) -> Certificate {
-        let identities = |span: Span| (span.start..span.end).map(move |offset| Identity { segment: span.segment.0, offset });
+        let identities = |span: Span| {
+            (span.start..span.end).map(move |offset| Identity { segment: span.segment.0, offset })
+        };
         let forest = Forest::grow(self.tree(), identities);
-        let mut nodes: Vec<Identity> = forest.trie.depth_first().into_iter().filter_map(|node| forest.trie.key(node)).collect();
+        let mut nodes: Vec<Identity> = forest
+            .trie
+            .depth_first()
+            .into_iter()
+            .filter_map(|node| forest.trie.key(node))
+            .collect();
         nodes.sort_unstable();
-        let mut copied = nodes.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]);
+        let mut copied =
+            nodes.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]);
         let first_copied = copied.next();
         let copied = copied.count() + usize::from(first_copied.is_some());
         let union_tokens = nodes.chunk_by(|a, b| a == b).count();

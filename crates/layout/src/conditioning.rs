@@ -73,7 +73,8 @@ impl ConditioningSummary {
 }
 
 impl Layouts<'_> {
-    /// Missing and leaked conditioning of every term of a layout, in the order of its terms; zero for the exact layouts.
+    /// Missing and leaked conditioning of every term of a layout, in the order of its terms; zero
+    /// for the exact layouts.
     ///
     /// Model-free: it compares token identities and not their values.
     pub fn conditioning(&self, kind: LayoutKind) -> Vec<Conditioning> {
@@ -94,14 +95,22 @@ impl Layouts<'_> {
     fn exact(&self) -> Vec<Conditioning> {
         let outputs = self.tree().views().flat_map(|view| {
             let (generation, before) = (view.generation().id.0, view.context().tokens());
-            let has_term = move |token: &pleach_tree::OutputToken| token.weight.is_some() && before + token.offset as usize > 0;
+            let has_term = move |token: &pleach_tree::OutputToken| {
+                token.weight.is_some() && before + token.offset as usize > 0
+            };
             view.output().filter(has_term).map(move |token| (generation, token.offset))
         });
-        outputs.map(|(generation, offset)| Conditioning { generation, offset, missing: 0, leaked: 0 }).collect()
+        outputs
+            .map(|(generation, offset)| Conditioning { generation, offset, missing: 0, leaked: 0 })
+            .collect()
     }
 }
 
-fn of_generation(tree: &BranchTree, flat: &Flat, generation: pleach_tree::GenerationId) -> Vec<Conditioning> {
+fn of_generation(
+    tree: &BranchTree,
+    flat: &Flat,
+    generation: pleach_tree::GenerationId,
+) -> Vec<Conditioning> {
     let Some(view) = tree.view(generation) else { return Vec::new() };
     let terms = flat.terms(&view);
     if terms.is_empty() {
@@ -112,14 +121,20 @@ fn of_generation(tree: &BranchTree, flat: &Flat, generation: pleach_tree::Genera
     let of_term = |term: &Term| {
         let common = live.before(term.source + 1, term.offset);
         let (live, prefix) = (context + term.offset, term.source + 1);
-        Conditioning { generation: term.generation, offset: term.offset, missing: live - common, leaked: prefix - common }
+        Conditioning {
+            generation: term.generation,
+            offset: term.offset,
+            missing: live - common,
+            leaked: prefix - common,
+        }
     };
     terms.iter().map(of_term).collect()
 }
 
 /// A live view seen from a flattened layout: which of the layout's places it holds.
 struct Live {
-    /// Disjoint place ranges of the context's tokens, sorted, each with the number of tokens before it.
+    /// Disjoint place ranges of the context's tokens, sorted, each with the number of tokens before
+    /// it.
     context: Vec<(u32, u32, u32)>,
     /// The output's runs: index in the output, place, length.
     output: Vec<(u32, u32, u32)>,
@@ -127,8 +142,11 @@ struct Live {
 
 impl Live {
     fn new(flat: &Flat, context: Vec<Span>, output: impl Iterator<Item = Span>) -> Self {
-        let mut ranges: Vec<(u32, u32, u32)> =
-            context.into_iter().flat_map(|span| runs(flat, span)).map(|(_, at, len)| (at, at + len, 0)).collect();
+        let mut ranges: Vec<(u32, u32, u32)> = context
+            .into_iter()
+            .flat_map(|span| runs(flat, span))
+            .map(|(_, at, len)| (at, at + len, 0))
+            .collect();
         ranges.sort_unstable();
         let mut before = 0;
         for range in &mut ranges {
@@ -138,20 +156,25 @@ impl Live {
         let mut first = 0;
         let mut sampled = Vec::new();
         for span in output {
-            sampled.extend(runs(flat, span).into_iter().map(|(start, at, len)| (first + start, at, len)));
+            sampled.extend(
+                runs(flat, span).into_iter().map(|(start, at, len)| (first + start, at, len)),
+            );
             first += span.len() as u32;
         }
         Self { context: ranges, output: sampled }
     }
 
-    /// Number of tokens of the context and of the first `offset` of the output that stand before `place`.
+    /// Number of tokens of the context and of the first `offset` of the output that stand before
+    /// `place`.
     fn before(&self, place: u32, offset: u32) -> u32 {
         let next = self.context.partition_point(|range| range.0 < place);
         let context = match next.checked_sub(1).map(|last| self.context[last]) {
             Some((start, end, before)) => before + end.min(place) - start,
             None => 0,
         };
-        let of_run = |&(index, at, len): &(u32, u32, u32)| len.min(offset.saturating_sub(index)).min(place.saturating_sub(at));
+        let of_run = |&(index, at, len): &(u32, u32, u32)| {
+            len.min(offset.saturating_sub(index)).min(place.saturating_sub(at))
+        };
         context + self.output.iter().map(of_run).sum::<u32>()
     }
 }

@@ -15,9 +15,11 @@ pub struct Diverging {
 }
 
 impl Layouts<'_> {
-    /// The loss terms whose compressed prefix differs, as token ids, from their live view, in the order of `compressed`'s terms.
+    /// The loss terms whose compressed prefix differs, as token ids, from their live view, in the
+    /// order of `compressed`'s terms.
     ///
-    /// The last view of a thread is in the trie like any other, so two prefixes are equal if and only if they are one node.
+    /// The last view of a thread is in the trie like any other, so two prefixes are equal if and
+    /// only if they are one node.
     ///
     /// # Errors
     /// [`LayoutError::DivergingUnderKvEvict`]: there, equal token ids do not mean equal conditioning.
@@ -26,7 +28,8 @@ impl Layouts<'_> {
         if tree.header().cache == CacheSemantics::KvEvict {
             return Err(LayoutError::DivergingUnderKvEvict);
         }
-        let place: FxHashMap<GenerationId, usize> = tree.generations().map(|generation| generation.id).zip(0..).collect();
+        let place: FxHashMap<GenerationId, usize> =
+            tree.generations().map(|generation| generation.id).zip(0..).collect();
         let mut diverging = Vec::new();
         for flat in naive::compressed(tree) {
             let last = flat.generations.last().map(|id| forest.outputs[place[id]].end());
@@ -39,7 +42,8 @@ impl Layouts<'_> {
                         Some(before) => output.nodes.get(before as usize),
                     };
                     if path.get(term.source as usize) != live {
-                        diverging.push(Diverging { generation: term.generation, offset: term.offset });
+                        diverging
+                            .push(Diverging { generation: term.generation, offset: term.offset });
                     }
                 }
             }
@@ -50,8 +54,9 @@ impl Layouts<'_> {
     /// The nodes from the first token to `node`.
     fn path(&self, node: NodeId) -> Vec<NodeId> {
         let trie = &self.forest().trie;
-        let mut path: Vec<NodeId> =
-            std::iter::successors(Some(node), |&node| trie.parent(node)).take_while(|&node| node != NodeId::ROOT).collect();
+        let mut path: Vec<NodeId> = std::iter::successors(Some(node), |&node| trie.parent(node))
+            .take_while(|&node| node != NodeId::ROOT)
+            .collect();
         path.reverse();
         path
     }

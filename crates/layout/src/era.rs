@@ -7,7 +7,8 @@ use crate::layouts::Layouts;
 
 /// Where a sampled token stands between the evictions of its thread.
 ///
-/// Flattened layouts go wrong around evictions: `full` in what follows one, `compressed` in what precedes one.
+/// Flattened layouts go wrong around evictions: `full` in what follows one, `compressed` in what
+/// precedes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Era {
     /// Id of the generation.
@@ -18,14 +19,16 @@ pub struct Era {
     pub eviction: Option<u32>,
     /// Tokens sampled in the thread between that eviction and the token.
     pub since: Option<u32>,
-    /// The context that the thread's next eviction made: of several with nothing sampled between them, the first.
+    /// The context that the thread's next eviction made: of several with nothing sampled between
+    /// them, the first.
     pub next: Option<u32>,
     /// Tokens sampled in the thread between the token and that eviction.
     pub until: Option<u32>,
 }
 
 impl Layouts<'_> {
-    /// The era of every token that the policy sampled, in file order of generations, then by offset.
+    /// The era of every token that the policy sampled, in file order of generations, then by
+    /// offset.
     pub fn eras(&self) -> Vec<Era> {
         let tree = self.tree();
         let mut last = FxHashMap::default();
@@ -37,15 +40,23 @@ impl Layouts<'_> {
                 .or_default()
                 .push(Sampled { generation: generation.id, eviction });
         }
-        let place: FxHashMap<GenerationId, usize> = tree.generations().map(|generation| generation.id).zip(0..).collect();
-        let mut eras: Vec<Era> = threads.values().flat_map(|generations| of_thread(tree, generations, &mut last)).collect();
+        let place: FxHashMap<GenerationId, usize> =
+            tree.generations().map(|generation| generation.id).zip(0..).collect();
+        let mut eras: Vec<Era> = threads
+            .values()
+            .flat_map(|generations| of_thread(tree, generations, &mut last))
+            .collect();
         eras.sort_by_key(|era| (place[&GenerationId(era.generation)], era.offset));
         eras
     }
 }
 
 /// The nearest evict or replace at or above a context, those of a chat template apart.
-fn last_eviction(tree: &BranchTree, context: ContextId, known: &mut FxHashMap<ContextId, Option<u32>>) -> Option<u32> {
+fn last_eviction(
+    tree: &BranchTree,
+    context: ContextId,
+    known: &mut FxHashMap<ContextId, Option<u32>>,
+) -> Option<u32> {
     let mut walked = Vec::new();
     let mut at = Some(context);
     let found = loop {
@@ -74,9 +85,14 @@ struct Sampled {
     eviction: Option<u32>,
 }
 
-/// The first eviction after the one that made `before`, on the way to the one that made `eviction`: several may follow each other
-/// with nothing sampled between them.
-fn first_after(tree: &BranchTree, before: Option<u32>, eviction: u32, known: &mut FxHashMap<ContextId, Option<u32>>) -> u32 {
+/// The first eviction after the one that made `before`, on the way to the one that made `eviction`:
+/// several may follow each other with nothing sampled between them.
+fn first_after(
+    tree: &BranchTree,
+    before: Option<u32>,
+    eviction: u32,
+    known: &mut FxHashMap<ContextId, Option<u32>>,
+) -> u32 {
     let mut first = eviction;
     while let Some(parent) = tree.parent(ContextId(first)) {
         match last_eviction(tree, parent, known) {
@@ -87,16 +103,32 @@ fn first_after(tree: &BranchTree, before: Option<u32>, eviction: u32, known: &mu
     first
 }
 
-fn of_thread(tree: &BranchTree, generations: &[Sampled], known: &mut FxHashMap<ContextId, Option<u32>>) -> Vec<Era> {
+fn of_thread(
+    tree: &BranchTree,
+    generations: &[Sampled],
+    known: &mut FxHashMap<ContextId, Option<u32>>,
+) -> Vec<Era> {
     let mut eras: Vec<Era> = Vec::new();
     let (mut sampled, mut current) = (0, None);
     for &Sampled { generation: id, eviction } in generations {
         if eviction != current {
             (sampled, current) = (0, eviction);
         }
-        for token in tree.view(id).into_iter().flat_map(|view| view.output()).filter(|token| token.weight.is_some()) {
+        for token in tree
+            .view(id)
+            .into_iter()
+            .flat_map(|view| view.output())
+            .filter(|token| token.weight.is_some())
+        {
             let since = eviction.map(|_| sampled);
-            eras.push(Era { generation: id.0, offset: token.offset, eviction, since, next: None, until: None });
+            eras.push(Era {
+                generation: id.0,
+                offset: token.offset,
+                eviction,
+                since,
+                next: None,
+                until: None,
+            });
             sampled += 1;
         }
     }

@@ -15,7 +15,9 @@ pub enum LayoutError {
         location: String,
     },
     /// A context holds embeddings in place of tokens.
-    #[error("{location}: {context} holds embeddings in place of tokens, which no layout takes yet; lay out other rollouts")]
+    #[error(
+        "{location}: {context} holds embeddings in place of tokens, which no layout takes yet; lay out other rollouts"
+    )]
     Latent {
         /// The context.
         context: ContextId,
@@ -23,7 +25,9 @@ pub enum LayoutError {
         location: String,
     },
     /// A layout that has no meaning under this cache semantics.
-    #[error("layout {layout} does not exist under cache \"kv_evict\", where survivors keep what they saw; use packed")]
+    #[error(
+        "layout {layout} does not exist under cache \"kv_evict\", where survivors keep what they saw; use packed"
+    )]
     KvEvict {
         /// The layout.
         layout: &'static str,
@@ -34,13 +38,17 @@ pub enum LayoutError {
     )]
     DivergingUnderKvEvict,
     /// More tokens than an index holds.
-    #[error("the layout has {tokens} tokens, an index holds 2^31 - 1; lay out fewer rollouts at once")]
+    #[error(
+        "the layout has {tokens} tokens, an index holds 2^31 - 1; lay out fewer rollouts at once"
+    )]
     TooLong {
         /// Number of tokens.
         tokens: usize,
     },
     /// A sequence that no row can hold.
-    #[error("sequence {index} has {tokens} tokens, the budget of a row is {budget}; raise the budget or leave it out")]
+    #[error(
+        "sequence {index} has {tokens} tokens, the budget of a row is {budget}; raise the budget or leave it out"
+    )]
     OverBudget {
         /// Index of the sequence.
         index: usize,
@@ -50,7 +58,9 @@ pub enum LayoutError {
         budget: usize,
     },
     /// A sequence that a layout does not have.
-    #[error("there is no sequence {index}: the layout has {sequences}, counted from 0; name one of them or draw all")]
+    #[error(
+        "there is no sequence {index}: the layout has {sequences}, counted from 0; name one of them or draw all"
+    )]
     NoSequence {
         /// Index that was asked for.
         index: usize,
@@ -58,7 +68,9 @@ pub enum LayoutError {
         sequences: usize,
     },
     /// A picture of no use, or of more pixels than are drawn.
-    #[error("a mask of {side} px at scale {scale} cannot be drawn; choose 64 to 8192 px, scale 1 to 4, 16384 pixels at most")]
+    #[error(
+        "a mask of {side} px at scale {scale} cannot be drawn; choose 64 to 8192 px, scale 1 to 4, 16384 pixels at most"
+    )]
     PictureSize {
         /// Side of the mask in CSS pixels.
         side: u32,
@@ -75,7 +87,9 @@ pub enum LayoutError {
     #[error("a tile of 0 rows or 0 keys covers nothing; use sides of at least 1 token")]
     EmptyTile,
     /// More live tiles than an offset counts.
-    #[error("tiles of {rows} x {keys} tokens give more than 2^32 - 1 live tiles; use greater tiles or fewer rows at once")]
+    #[error(
+        "tiles of {rows} x {keys} tokens give more than 2^32 - 1 live tiles; use greater tiles or fewer rows at once"
+    )]
     TooManyTiles {
         /// Query rows of a tile.
         rows: usize,
@@ -83,7 +97,9 @@ pub enum LayoutError {
         keys: usize,
     },
     /// A row of a batch that is longer or shorter than the first.
-    #[error("row {row} has {found} ends or positions, the first row has {expected} tokens; pad rows to one length (end_j = j)")]
+    #[error(
+        "row {row} has {found} ends or positions, the first row has {expected} tokens; pad rows to one length (end_j = j)"
+    )]
     RowLength {
         /// Row of the batch.
         row: usize,

@@ -28,7 +28,10 @@ impl Output {
 
 impl<K: Copy + Eq + Hash> Forest<K> {
     /// Walks all views of `tree`; `keys` tells what a span's tokens are compared by.
-    pub(crate) fn grow<'t, I: IntoIterator<Item = K>>(tree: &'t BranchTree, keys: impl Fn(Span) -> I + 't) -> Self {
+    pub(crate) fn grow<'t, I: IntoIterator<Item = K>>(
+        tree: &'t BranchTree,
+        keys: impl Fn(Span) -> I + 't,
+    ) -> Self {
         let mut trie = Trie::default();
         let mut ends: Vec<Option<NodeId>> = vec![None; tree.pieces().len()];
         let mut outputs = Vec::with_capacity(tree.generation_count());

@@ -41,7 +41,8 @@ pub struct Layout {
     pub kind: LayoutKind,
     /// Its rows.
     pub sequences: Vec<Sequence>,
-    /// For each row the identity of each of its tokens; of tokens that are one node, the first to appear.
+    /// For each row the identity of each of its tokens; of tokens that are one node, the first to
+    /// appear.
     pub identities: Vec<Vec<Identity>>,
     /// For `packed` under reprefill: the index of the token before each token, -1 at a root.
     pub parents: Option<Vec<i32>>,
@@ -105,7 +106,8 @@ impl<'t> Layouts<'t> {
         }
     }
 
-    /// The exact layout of one sequence: the trie in depth-first order, or the tape under `kv_evict`.
+    /// The exact layout of one sequence: the trie in depth-first order, or the tape under
+    /// `kv_evict`.
     ///
     /// # Errors
     /// More than 2^31 - 1 tokens.
@@ -123,11 +125,14 @@ impl<'t> Layouts<'t> {
     pub fn segments(&self) -> Result<Layout, LayoutError> {
         match self.tree.header().cache {
             CacheSemantics::Reprefill => segments::segments(self.tree, &self.forest),
-            CacheSemantics::KvEvict => Err(LayoutError::KvEvict { layout: LayoutKind::Segments.name() }),
+            CacheSemantics::KvEvict => {
+                Err(LayoutError::KvEvict { layout: LayoutKind::Segments.name() })
+            }
         }
     }
 
-    /// Tokens and loss terms of each sequence of `segments`, without laying them out; none under `kv_evict`.
+    /// Tokens and loss terms of each sequence of `segments`, without laying them out; none under
+    /// `kv_evict`.
     ///
     /// All views together can be far longer than what the tree holds, so sizes are asked for first.
     pub fn segment_sizes(&self) -> Vec<(usize, usize)> {
@@ -155,15 +160,26 @@ impl<'t> Layouts<'t> {
 }
 
 fn check(tree: &BranchTree) -> Result<(), LayoutError> {
-    let at = |location: Option<&pleach_tree::Location>| location.map_or_else(String::new, ToString::to_string);
+    let at = |location: Option<&pleach_tree::Location>| {
+        location.map_or_else(String::new, ToString::to_string)
+    };
     if let Some(segment) = tree.first_without_tokens() {
-        return Err(LayoutError::NoTokens { segment, location: at(tree.segment_location(segment)) });
+        return Err(LayoutError::NoTokens {
+            segment,
+            location: at(tree.segment_location(segment)),
+        });
     }
     for context in tree.contexts().filter_map(pleach_tree::Context::id) {
         if let Some(Operation::Evict(evict)) = tree.operation(context)
-            && evict.replacement.as_ref().is_some_and(|replacement| replacement.kind == ReplacementKind::Latent)
+            && evict
+                .replacement
+                .as_ref()
+                .is_some_and(|replacement| replacement.kind == ReplacementKind::Latent)
         {
-            return Err(LayoutError::Latent { context, location: at(tree.context_location(context)) });
+            return Err(LayoutError::Latent {
+                context,
+                location: at(tree.context_location(context)),
+            });
         }
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! Layouts of a conditioning tree as plain arrays that a device can take.
 //!
-//! A [`Layouts`] is built once per [`BranchTree`](pleach_tree::BranchTree). From it come the exact layouts, [`Layouts::packed`]
-//! (the token trie in depth-first order under an interval mask) and [`Layouts::segments`] (one causal sequence per maximal view),
-//! the two common flattenings [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong.
-//! A [`Schedule`] names the tiles of such a mask that hold a visible pair, for kernels that compute no others.
-//! Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms. Nothing of size tokens x tokens is built but by
-//! [`union`], which lists the keys of every row.
+//! A [`Layouts`] is built once per [`BranchTree`](pleach_tree::BranchTree). From it come the exact
+//! layouts, [`Layouts::packed`] (the token trie in depth-first order under an interval mask) and
+//! [`Layouts::segments`] (one causal sequence per maximal view), the two common flattenings
+//! [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong. A
+//! [`Schedule`] names the tiles of such a mask that hold a visible pair, for kernels that compute
+//! no others. Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms.
+//! Nothing of size tokens x tokens is built but by [`union`], which lists the keys of every row.
 mod account;
 mod certificate;
 mod conditioning;

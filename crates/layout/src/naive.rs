@@ -30,7 +30,9 @@ impl Flat {
         let ranges = self.places.entry(span.segment).or_default();
         let mut start = span.start;
         let mut new = Vec::new();
-        for placed in ranges.iter().filter(|placed| placed.end > span.start && placed.start < span.end) {
+        for placed in
+            ranges.iter().filter(|placed| placed.end > span.start && placed.start < span.end)
+        {
             if start < placed.start {
                 new.push((start, placed.start));
             }
@@ -62,14 +64,25 @@ impl Flat {
                 return None;
             }
             let source = self.place(token.segment, token.at)?.checked_sub(1)?;
-            Some(Term { source, target: token.token, generation, offset: token.offset, weight: token.weight? })
+            Some(Term {
+                source,
+                target: token.token,
+                generation,
+                offset: token.offset,
+                weight: token.weight?,
+            })
         };
         view.output().filter_map(term).collect()
     }
 
-    pub(crate) fn layout(tree: &BranchTree, kind: LayoutKind, threads: &[Self]) -> Result<Layout, LayoutError> {
+    pub(crate) fn layout(
+        tree: &BranchTree,
+        kind: LayoutKind,
+        threads: &[Self],
+    ) -> Result<Layout, LayoutError> {
         let sequence = |flat: &Self| {
-            let tokens = flat.spans.iter().flat_map(|&span| tree.tokens(span).iter().copied()).collect();
+            let tokens =
+                flat.spans.iter().flat_map(|&span| tree.tokens(span).iter().copied()).collect();
             let views = flat.generations.iter().filter_map(|&id| tree.view(id));
             Sequence::causal(tokens, views.flat_map(|view| flat.terms(&view)).collect())
         };
@@ -94,7 +107,10 @@ pub(crate) fn compressed(tree: &BranchTree) -> Vec<Flat> {
     let flatten = |generations: Vec<GenerationId>| {
         let mut flat = Flat::default();
         if let Some(view) = generations.last().and_then(|&id| tree.view(id)) {
-            view.context_spans().into_iter().chain(view.output_spans()).for_each(|span| flat.push(span));
+            view.context_spans()
+                .into_iter()
+                .chain(view.output_spans())
+                .for_each(|span| flat.push(span));
         }
         Flat { generations, ..flat }
     };
@@ -109,7 +125,8 @@ pub(crate) fn full(tree: &BranchTree) -> Vec<Flat> {
         for view in generations.iter().filter_map(|&id| tree.view(id)) {
             let mut unseen = Vec::new();
             let mut piece = view.tail();
-            while let Some(id) = piece.filter(|id| !std::mem::replace(&mut seen[id.index()], true)) {
+            while let Some(id) = piece.filter(|id| !std::mem::replace(&mut seen[id.index()], true))
+            {
                 unseen.push(tree.pieces()[id.index()].span);
                 piece = tree.pieces()[id.index()].parent;
             }

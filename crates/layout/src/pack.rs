@@ -27,8 +27,9 @@ pub struct Row {
 
 /// Packs trees, or rollouts of groups, into rows of at most `budget` tokens.
 ///
-/// First-fit decreasing, ties in the order given, so the same input gives the same rows. A sequence is never cut: its interval
-/// ends keep it apart from its neighbours. Empty sequences take no place but are members, so that nothing is lost.
+/// First-fit decreasing, ties in the order given, so the same input gives the same rows. A sequence
+/// is never cut: its interval ends keep it apart from its neighbours. Empty sequences take no place
+/// but are members, so that nothing is lost.
 ///
 /// # Errors
 /// [`LayoutError::OverBudget`] for a sequence longer than a row.

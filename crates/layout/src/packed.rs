@@ -19,7 +19,9 @@ pub(crate) fn packed(tree: &BranchTree, forest: &Forest<u32>) -> Result<Layout, 
     let parents: Vec<i32> = order
         .iter()
         .map(|&node| match forest.trie.parent(node) {
-            Some(parent) if parent != NodeId::ROOT => i32::try_from(place[parent.index()]).unwrap_or(-1),
+            Some(parent) if parent != NodeId::ROOT => {
+                i32::try_from(place[parent.index()]).unwrap_or(-1)
+            }
             _ => -1,
         })
         .collect();
@@ -39,7 +41,12 @@ pub(crate) fn packed(tree: &BranchTree, forest: &Forest<u32>) -> Result<Layout, 
     let terms = terms(tree, forest, &place);
     let identities = vec![identities(tree, forest, &place)];
     let sequence = Sequence { tokens, positions, ends, terms };
-    Ok(Layout { kind: LayoutKind::Packed, sequences: vec![sequence], identities, parents: Some(parents) })
+    Ok(Layout {
+        kind: LayoutKind::Packed,
+        sequences: vec![sequence],
+        identities,
+        parents: Some(parents),
+    })
 }
 
 fn terms(tree: &BranchTree, forest: &Forest<u32>, place: &[u32]) -> Vec<Term> {
@@ -69,7 +76,8 @@ fn identities(tree: &BranchTree, forest: &Forest<u32>, place: &[u32]) -> Vec<Ide
     for (view, output) in tree.views().zip(&forest.outputs) {
         for (token, node) in view.output().zip(&output.nodes) {
             if !std::mem::replace(&mut named[node.index()], true) {
-                identities[place[node.index()] as usize] = Identity { segment: token.segment.0, offset: token.at };
+                identities[place[node.index()] as usize] =
+                    Identity { segment: token.segment.0, offset: token.at };
             }
         }
         let (mut node, mut piece) = (output.before, view.tail());
@@ -79,7 +87,8 @@ fn identities(tree: &BranchTree, forest: &Forest<u32>, place: &[u32]) -> Vec<Ide
                 if std::mem::replace(&mut named[node.index()], true) {
                     break;
                 }
-                identities[place[node.index()] as usize] = Identity { segment: span.segment.0, offset };
+                identities[place[node.index()] as usize] =
+                    Identity { segment: span.segment.0, offset };
                 node = forest.trie.parent(node).unwrap_or(NodeId::ROOT);
             }
             piece = tree.pieces()[id.index()].parent;

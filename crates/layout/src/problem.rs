@@ -3,17 +3,19 @@ use std::fmt;
 
 /// The masks that tests and benches share, each a shape of rollout that a trainer meets.
 ///
-/// A length is not enough to compare attention on trees: what a kernel can skip depends on the shape. The names are those of every
-/// table of figures.
+/// A length is not enough to compare attention on trees: what a kernel can skip depends on the
+/// shape. The names are those of every table of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum NamedProblem {
     /// One path: plain causal attention.
     Causal,
-    /// A summary fold: a prefix of a quarter that all see, then twelve branches of a sixteenth that see the prefix and themselves.
+    /// A summary fold: a prefix of a quarter that all see, then twelve branches of a sixteenth that
+    /// see the prefix and themselves.
     Fold,
-    /// Cleared tool results: pieces of 1/32, in turn a step of the trunk and a leaf that nobody sees later.
+    /// Cleared tool results: pieces of 1/32, in turn a step of the trunk and a leaf that nobody
+    /// sees later.
     ClearedResults,
     /// Eight short answers to one prompt of three quarters.
     GroupLongPrompt,
@@ -50,7 +52,8 @@ impl NamedProblem {
         }
     }
 
-    /// Interval ends and positions of the problem with `time` tokens; any length works, 512 and more keep the shape.
+    /// Interval ends and positions of the problem with `time` tokens; any length works, 512 and
+    /// more keep the shape.
     pub fn tree(self, time: usize) -> ProblemTree {
         let mut tree = Growth::new(time);
         match self {
@@ -136,7 +139,9 @@ impl Growth {
     fn random(&mut self) {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut draw = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             ((state >> 33) as usize) % below.max(1)
         };
         while self.left() > 0 {

@@ -1,18 +1,21 @@
 use pleach_tree::{
-    Append, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId, Header, Origin, Place, Record, Replacement,
-    ReplacementKind, Role, Segment, SegmentId,
+    Append, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId, Header, Origin,
+    Place, Record, Replacement, ReplacementKind, Role, Segment, SegmentId,
 };
 use serde::Serialize;
 use std::fmt;
 
-/// The rollouts on which the packed layout is timed against segments, each a way in which contexts share text.
+/// The rollouts on which the packed layout is timed against segments, each a way in which contexts
+/// share text.
 ///
-/// What packing saves depends on how much the contexts of a file share, so a figure says little without the name of its regime.
+/// What packing saves depends on how much the contexts of a file share, so a figure says little
+/// without the name of its regime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Regime {
-    /// One rollout that folds what it did into a summary twice: its contexts share the prompt and little else.
+    /// One rollout that folds what it did into a summary twice: its contexts share the prompt and
+    /// little else.
     SummaryFold,
     /// One rollout of sixteen turns that clears every tool result but the newest.
     ClearedResults,
@@ -63,14 +66,22 @@ struct Story {
 impl Story {
     fn new(vocabulary: u32) -> Self {
         let header = Record::Header(Header::new("regime", Fidelity::Token));
-        Self { vocabulary: vocabulary.max(1), records: vec![header], segments: 0, contexts: 0, generations: 0 }
+        Self {
+            vocabulary: vocabulary.max(1),
+            records: vec![header],
+            segments: 0,
+            contexts: 0,
+            generations: 0,
+        }
     }
 
     fn segment(&mut self, role: Role, origin: Origin, len: usize) -> SegmentId {
         let id = SegmentId(self.segments);
         self.segments += 1;
         // Spread over the vocabulary, so that no two segments begin alike and merge.
-        let token = |at: u32| (at + 1).wrapping_mul(2_654_435_761).wrapping_add(id.0.wrapping_mul(40_503)) >> 7;
+        let token = |at: u32| {
+            (at + 1).wrapping_mul(2_654_435_761).wrapping_add(id.0.wrapping_mul(40_503)) >> 7
+        };
         let tokens = (0..len.max(1) as u32).map(|at| token(at) % self.vocabulary).collect();
         self.records.push(Record::Segment(Segment::new(id, role, origin).with_tokens(tokens)));
         id
@@ -103,13 +114,23 @@ impl Story {
     }
 
     /// A call and its result, both in the context that is returned.
-    fn turn(&mut self, rollout: usize, context: ContextId, [call, result]: [usize; 2]) -> (ContextId, [SegmentId; 2]) {
+    fn turn(
+        &mut self,
+        rollout: usize,
+        context: ContextId,
+        [call, result]: [usize; 2],
+    ) -> (ContextId, [SegmentId; 2]) {
         let call = self.sample(rollout, context, call);
         let result = self.segment(Role::Tool, Origin::Environment, result);
         (self.append(Some(context), vec![call, result]), [call, result])
     }
 
-    fn evict(&mut self, from: ContextId, evicted: &[SegmentId], replacement: Replacement) -> ContextId {
+    fn evict(
+        &mut self,
+        from: ContextId,
+        evicted: &[SegmentId],
+        replacement: Replacement,
+    ) -> ContextId {
         let context = self.context();
         self.records.push(Record::Evict(Box::new(Evict {
             context,
@@ -140,7 +161,8 @@ impl Story {
             }
             let summary = self.sample(0, context, summary);
             if round + 1 < ROUNDS {
-                let replacement = Replacement::new(ReplacementKind::Summary, vec![summary], Place::BeforeFirst);
+                let replacement =
+                    Replacement::new(ReplacementKind::Summary, vec![summary], Place::BeforeFirst);
                 context = self.evict(context, &spans, replacement);
                 before.push(summary);
             }
@@ -160,7 +182,8 @@ impl Story {
             let seen = self.sample(0, next, call);
             let next = self.append(Some(next), vec![seen]);
             let mark = self.segment(Role::Tool, Origin::Harness, placeholder);
-            let replacement = Replacement::new(ReplacementKind::Placeholder, vec![mark], Place::InPlace);
+            let replacement =
+                Replacement::new(ReplacementKind::Placeholder, vec![mark], Place::InPlace);
             context = self.evict(next, &[cleared], replacement);
         }
     }

@@ -25,10 +25,12 @@ fn maximal<'t>(tree: &'t BranchTree, forest: &Forest<u32>) -> Maximal<'t> {
     }
     for &node in forest.trie.depth_first().iter().rev() {
         if let Some(parent) = forest.trie.parent(node) {
-            first_below[parent.index()] = first_below[parent.index()].min(first_below[node.index()]);
+            first_below[parent.index()] =
+                first_below[parent.index()].min(first_below[node.index()]);
         }
     }
-    let of_generation = forest.outputs.iter().map(|output| first_below[output.end().index()] as usize).collect();
+    let of_generation =
+        forest.outputs.iter().map(|output| first_below[output.end().index()] as usize).collect();
     Maximal { views, of_generation }
 }
 
@@ -53,10 +55,17 @@ pub(crate) fn segments(tree: &BranchTree, forest: &Forest<u32>) -> Result<Layout
         for token in view.output() {
             let Some(weight) = token.weight.filter(|_| before + token.offset > 0) else { continue };
             let (generation, offset) = (view.generation().id.0, token.offset);
-            terms.push(Term { source: before + offset - 1, target: token.token, generation, offset, weight });
+            terms.push(Term {
+                source: before + offset - 1,
+                target: token.token,
+                generation,
+                offset,
+                weight,
+            });
         }
     }
-    let sequences = maximal.views.iter().zip(terms).map(|(view, terms)| Sequence::causal(view.tokens(), terms));
+    let sequences =
+        maximal.views.iter().zip(terms).map(|(view, terms)| Sequence::causal(view.tokens(), terms));
     Ok(Layout {
         kind: LayoutKind::Segments,
         sequences: sequences.collect::<Result<_, _>>()?,
@@ -67,5 +76,9 @@ pub(crate) fn segments(tree: &BranchTree, forest: &Forest<u32>) -> Result<Layout
 
 fn identities(view: &View<'_>) -> Vec<Identity> {
     let spans = view.context_spans().into_iter().chain(view.output_spans());
-    spans.flat_map(|span| (span.start..span.end).map(move |offset| Identity { segment: span.segment.0, offset })).collect()
+    spans
+        .flat_map(|span| {
+            (span.start..span.end).map(move |offset| Identity { segment: span.segment.0, offset })
+        })
+        .collect()
 }

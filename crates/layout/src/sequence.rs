@@ -5,8 +5,8 @@ use crate::{IntervalRow, LayoutError};
 
 /// A loss term: the hidden state at `source` predicts the token id `target`.
 ///
-/// Terms are a list and no property of tokens: at a branch point one source predicts several targets, and a token shared by
-/// several rollouts has one term per rollout.
+/// Terms are a list and no property of tokens: at a branch point one source predicts several
+/// targets, and a token shared by several rollouts has one term per rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize)]
 #[repr(C)]
 pub struct Term {
@@ -34,7 +34,8 @@ pub struct Identity {
 
 /// One row of a layout: tokens in order, with the interval mask and the loss terms.
 ///
-/// Row `i` may attend to key `j` if and only if `j <= i < ends[j]`. All vectors but `terms` are as long as `tokens`.
+/// Row `i` may attend to key `j` if and only if `j <= i < ends[j]`. All vectors but `terms` are as
+/// long as `tokens`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Sequence {
     /// Token ids.

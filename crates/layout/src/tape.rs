@@ -1,6 +1,9 @@
-//! The packed layout where keys and values are evicted in place: every token once, in the order it is processed.
+//! The packed layout where keys and values are evicted in place: every token once, in the order it
+//! is processed.
 use indexmap::IndexMap;
-use pleach_tree::{BranchTree, ContextId, Event, Operation, ReplacementKind, SegmentId, Span, View};
+use pleach_tree::{
+    BranchTree, ContextId, Event, Operation, ReplacementKind, SegmentId, Span, View,
+};
 use rustc_hash::FxHashMap;
 
 use crate::layouts::{Layout, LayoutKind};
@@ -40,7 +43,10 @@ pub(crate) fn packed(tree: &BranchTree) -> Result<Layout, LayoutError> {
     join(&tapes, generations)
 }
 
-fn join(tapes: &IndexMap<ContextId, Tape>, generations: Vec<(ContextId, Vec<Term>)>) -> Result<Layout, LayoutError> {
+fn join(
+    tapes: &IndexMap<ContextId, Tape>,
+    generations: Vec<(ContextId, Vec<Term>)>,
+) -> Result<Layout, LayoutError> {
     let mut sequence = Sequence::default();
     let mut identities = Vec::new();
     let mut starts = FxHashMap::default();
@@ -58,19 +64,33 @@ fn join(tapes: &IndexMap<ContextId, Tape>, generations: Vec<(ContextId, Vec<Term
     }
     for (root, terms) in generations {
         let start = starts.get(&root).copied().unwrap_or(0);
-        sequence.terms.extend(terms.into_iter().map(|term| Term { source: term.source + start, ..term }));
+        sequence
+            .terms
+            .extend(terms.into_iter().map(|term| Term { source: term.source + start, ..term }));
     }
-    Ok(Layout { kind: LayoutKind::Packed, sequences: vec![sequence], identities: vec![identities], parents: None })
+    Ok(Layout {
+        kind: LayoutKind::Packed,
+        sequences: vec![sequence],
+        identities: vec![identities],
+        parents: None,
+    })
 }
 
 impl Tape {
     fn operate(&mut self, tree: &BranchTree, id: ContextId) {
         match tree.operation(id) {
-            Some(Operation::Append(append)) => append.segments.iter().for_each(|&segment| self.enter(tree, segment)),
+            Some(Operation::Append(append)) => {
+                append.segments.iter().for_each(|&segment| self.enter(tree, segment))
+            }
             Some(Operation::Evict(evict)) => {
                 self.evict(tree, id);
-                let replacement = evict.replacement.iter().filter(|replacement| replacement.kind != ReplacementKind::Latent);
-                replacement.flat_map(|replacement| &replacement.segments).for_each(|&segment| self.enter(tree, segment));
+                let replacement = evict
+                    .replacement
+                    .iter()
+                    .filter(|replacement| replacement.kind != ReplacementKind::Latent);
+                replacement
+                    .flat_map(|replacement| &replacement.segments)
+                    .for_each(|&segment| self.enter(tree, segment));
             }
             Some(Operation::Replace(replace)) => {
                 self.evict(tree, id);
@@ -96,16 +116,20 @@ impl Tape {
         }
     }
 
-    /// A segment enters the context: what of it is not alive is processed, so a sampled segment is not processed again.
+    /// A segment enters the context: what of it is not alive is processed, so a sampled segment is
+    /// not processed again.
     fn enter(&mut self, tree: &BranchTree, segment: SegmentId) {
         self.pending.retain(|&pending| pending != segment);
         self.process(tree, segment);
     }
 
     fn process(&mut self, tree: &BranchTree, segment: SegmentId) {
-        let tokens = tree.segment(segment).and_then(|segment| segment.tokens.as_deref()).unwrap_or_default();
+        let tokens =
+            tree.segment(segment).and_then(|segment| segment.tokens.as_deref()).unwrap_or_default();
         let alive = self.alive.entry(segment).or_insert_with(|| vec![None; tokens.len()]);
-        for ((place, &token), offset) in alive.iter_mut().zip(tokens).zip(0..).filter(|((place, _), _)| place.is_none()) {
+        for ((place, &token), offset) in
+            alive.iter_mut().zip(tokens).zip(0..).filter(|((place, _), _)| place.is_none())
+        {
             *place = Some(self.tokens.len());
             self.tokens.push(token);
             self.identities.push(Identity { segment: segment.0, offset });
@@ -115,8 +139,10 @@ impl Tape {
 
     fn generate(&mut self, tree: &BranchTree, view: &View<'_>) -> Vec<Term> {
         for segment in std::mem::take(&mut self.pending) {
-            // A sampled segment that the next call's context leaves out was dropped before that call.
-            let end = u32::try_from(tree.segment(segment).map_or(0, pleach_tree::Segment::extent)).unwrap_or(u32::MAX);
+            // A sampled segment that the next call's context leaves out was dropped before that
+            // call.
+            let end = u32::try_from(tree.segment(segment).map_or(0, pleach_tree::Segment::extent))
+                .unwrap_or(u32::MAX);
             self.kill(Span { segment, start: 0, end });
         }
         let generation = view.generation().id.0;
@@ -129,7 +155,13 @@ impl Tape {
             let offset = token.offset as usize;
             let source = (before + offset).checked_sub(1).filter(|_| context + offset > 0)?;
             let weight = token.weight?;
-            Some(Term { source: source as u32, target: token.token, generation, offset: token.offset, weight })
+            Some(Term {
+                source: source as u32,
+                target: token.token,
+                generation,
+                offset: token.offset,
+                weight,
+            })
         };
         view.output().filter_map(term).collect()
     }

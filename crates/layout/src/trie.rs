@@ -18,10 +18,12 @@ impl NodeId {
     }
 }
 
-/// The prefix tree of token sequences: two tokens are one node if and only if their whole prefixes are equal.
+/// The prefix tree of token sequences: two tokens are one node if and only if their whole prefixes
+/// are equal.
 ///
-/// The tokens are ids for the exact layouts and identities for the certificate. Children keep their order of first appearance.
-/// Going on from any node costs time for the tokens that are walked, so views that share a beginning need not walk it again.
+/// The tokens are ids for the exact layouts and identities for the certificate. Children keep their
+/// order of first appearance. Going on from any node costs time for the tokens that are walked, so
+/// views that share a beginning need not walk it again.
 #[derive(Debug, Clone)]
 pub(crate) struct Trie<K> {
     keys: Vec<Option<K>>,
@@ -45,7 +47,11 @@ impl Links {
 
 impl<K: Copy + Eq + Hash> Default for Trie<K> {
     fn default() -> Self {
-        Self { keys: vec![None], links: vec![Links::below(NodeId::NONE)], others: FxHashMap::default() }
+        Self {
+            keys: vec![None],
+            links: vec![Links::below(NodeId::NONE)],
+            others: FxHashMap::default(),
+        }
     }
 }
 

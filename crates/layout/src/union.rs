@@ -7,14 +7,17 @@ use crate::layouts::{LayoutKind, Layouts};
 use crate::naive::{self, Flat};
 use crate::{LayoutError, Term};
 
-/// The published union mask of one thread: every token once, each row with the view it was decoded under.
+/// The published union mask of one thread: every token once, each row with the view it was decoded
+/// under.
 ///
-/// It stands here to be compared with and not to be trained on: for models of two or more layers it is not the live view.
+/// It stands here to be compared with and not to be trained on: for models of two or more layers it
+/// is not the live view.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Union {
     /// Token ids in order of first appearance.
     pub tokens: Vec<u32>,
-    /// For each row the keys it sees in the order of its live view, itself last; a key's row-wise position is its index here.
+    /// For each row the keys it sees in the order of its live view, itself last; a key's row-wise
+    /// position is its index here.
     pub visible: Vec<Vec<u32>>,
     /// Loss terms.
     pub terms: Vec<Term>,
@@ -22,9 +25,9 @@ pub struct Union {
 
 /// The union of each thread, threads in order of their first generation.
 ///
-/// A row that predicts sees what was live when its target was sampled; where it predicts more than once, the first time counts.
-/// A row that predicts nothing sees what was live when it first appeared. Memory is that of the mask, so this is for clipped
-/// or small rollouts.
+/// A row that predicts sees what was live when its target was sampled; where it predicts more than
+/// once, the first time counts. A row that predicts nothing sees what was live when it first
+/// appeared. Memory is that of the mask, so this is for clipped or small rollouts.
 ///
 /// # Errors
 /// More than 2^31 - 1 tokens.
@@ -42,8 +45,11 @@ fn of_thread(tree: &BranchTree, flat: &Flat, tokens: Vec<u32>) -> Union {
     let mut terms = Vec::new();
     for view in flat.generations.iter().filter_map(|&id| tree.view(id)) {
         let spans = view.context_spans().into_iter().chain(view.output_spans());
-        let places: Vec<u32> =
-            spans.flat_map(|span| (span.start..span.end).filter_map(move |at| flat.place(span.segment, at))).collect();
+        let places: Vec<u32> = spans
+            .flat_map(|span| {
+                (span.start..span.end).filter_map(move |at| flat.place(span.segment, at))
+            })
+            .collect();
         for (index, &place) in places.iter().enumerate() {
             let row = &mut first[place as usize];
             if row.is_empty() {

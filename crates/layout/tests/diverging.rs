@@ -1,5 +1,5 @@
-//! Contract: a term diverges exactly where its compressed prefix, read as token ids, is not its live view; on every conformance vector
-//! those are the terms that have a residual there.
+//! Contract: a term diverges exactly where its compressed prefix, read as token ids, is not its
+//! live view; on every conformance vector those are the terms that have a residual there.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,8 @@ fn tree(records: &str) -> BranchTree {
 
 fn found(tree: &BranchTree) -> BTreeSet<(u32, u32)> {
     let terms = Layouts::new(tree).unwrap().diverging().unwrap();
-    let set: BTreeSet<(u32, u32)> = terms.iter().map(|term| (term.generation, term.offset)).collect();
+    let set: BTreeSet<(u32, u32)> =
+        terms.iter().map(|term| (term.generation, term.offset)).collect();
     assert_eq!(set.len(), terms.len(), "no term is listed twice");
     set
 }
@@ -67,7 +68,10 @@ fn diverging_terms_are_not_defined_where_survivors_keep_what_they_saw() {
 {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5]}
 {"t":"append","context":0,"from":null,"segments":[0]}
 "#;
-    assert_eq!(Layouts::new(&tree(records)).unwrap().diverging(), Err(LayoutError::DivergingUnderKvEvict));
+    assert_eq!(
+        Layouts::new(&tree(records)).unwrap().diverging(),
+        Err(LayoutError::DivergingUnderKvEvict)
+    );
 }
 
 #[test]
@@ -82,9 +86,12 @@ fn the_vectors_name_the_same_terms_and_so_does_a_comparison_token_by_token() {
         let Ok(expected) = std::fs::read(folder.join("expected.json")) else { continue };
         let expected: Value = serde_json::from_slice(&expected).unwrap();
         let Some(residuals) = expected["models"]["llama"]["sdcc_kl"].as_array() else { continue };
-        let expected: BTreeSet<(u32, u32)> =
-            residuals.iter().map(|term| (term[0].as_u64().unwrap() as u32, term[1].as_u64().unwrap() as u32)).collect();
-        let (tree, _) = BranchTree::open(folder.join("records.jsonl"), ReadOptions::STRICT).unwrap();
+        let expected: BTreeSet<(u32, u32)> = residuals
+            .iter()
+            .map(|term| (term[0].as_u64().unwrap() as u32, term[1].as_u64().unwrap() as u32))
+            .collect();
+        let (tree, _) =
+            BranchTree::open(folder.join("records.jsonl"), ReadOptions::STRICT).unwrap();
         assert_eq!(found(&tree), expected, "{}", folder.display());
         assert_eq!(naive(&tree), expected, "{}", folder.display());
         compared += 1;

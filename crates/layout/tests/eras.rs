@@ -1,9 +1,11 @@
-//! Every sampled token knows the last eviction before it, the next one after it, and how many sampled tokens lie between.
+//! Every sampled token knows the last eviction before it, the next one after it, and how many
+//! sampled tokens lie between.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use pleach_layout::{Era, Layouts};
 use pleach_tree::{BranchTree, ReadOptions};
 
-/// Two tokens are sampled; two evictions follow each other; two tokens are sampled; the chat template rewrites; one is sampled.
+/// Two tokens are sampled; two evictions follow each other; two tokens are sampled; the chat
+/// template rewrites; one is sampled.
 const RECORDS: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"token"}
 {"t":"segment","id":0,"role":"user","origin":"human","tokens":[1]}
 {"t":"segment","id":1,"role":"user","origin":"human","tokens":[2]}
@@ -25,7 +27,14 @@ const RECORDS: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"
 #[test]
 fn of_two_evictions_in_a_row_the_first_comes_next_and_the_second_came_last() {
     let (tree, _) = BranchTree::read(RECORDS.as_bytes(), "eras", ReadOptions::STRICT).unwrap();
-    let era = |generation, offset, eviction, since, next, until| Era { generation, offset, eviction, since, next, until };
+    let era = |generation, offset, eviction, since, next, until| Era {
+        generation,
+        offset,
+        eviction,
+        since,
+        next,
+        until,
+    };
     let expected = [
         era(0, 0, None, None, Some(2), Some(1)),
         era(0, 1, None, None, Some(2), Some(0)),
@@ -47,7 +56,12 @@ fn a_chat_template_is_counted_apart_from_the_harness() {
 fn sizes_of_segments_are_known_without_laying_them_out() {
     let (tree, _) = BranchTree::read(RECORDS.as_bytes(), "eras", ReadOptions::STRICT).unwrap();
     let layouts = Layouts::new(&tree).unwrap();
-    let laid_out: Vec<(usize, usize)> =
-        layouts.segments().unwrap().sequences.iter().map(|sequence| (sequence.len(), sequence.terms.len())).collect();
+    let laid_out: Vec<(usize, usize)> = layouts
+        .segments()
+        .unwrap()
+        .sequences
+        .iter()
+        .map(|sequence| (sequence.len(), sequence.terms.len()))
+        .collect();
     assert_eq!(layouts.segment_sizes(), laid_out);
 }

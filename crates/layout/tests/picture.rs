@@ -1,15 +1,18 @@
-//! A mask's picture says what the layout says: pairs counted exactly, cells, ids and evictions readable, labels never in each
-//! other's way.
+//! A mask's picture says what the layout says: pairs counted exactly, cells, ids and evictions
+//! readable, labels never in each other's way.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::num::NonZeroU32;
 use std::path::Path;
 
 use base64::Engine;
-use pleach_layout::{Bins, Coverage, Layout, LayoutError, LayoutKind, Layouts, Picture, PictureOptions, Theme, Tile};
+use pleach_layout::{
+    Bins, Coverage, Layout, LayoutError, LayoutKind, Layouts, Picture, PictureOptions, Theme, Tile,
+};
 use pleach_tree::{BranchTree, ReadOptions};
 use proptest::prelude::*;
 
-/// A system prompt, two tool turns, and an eviction of the first result with a placeholder behind which a turn survives.
+/// A system prompt, two tool turns, and an eviction of the first result with a placeholder behind
+/// which a turn survives.
 fn tree(cache: &str, result: usize) -> BranchTree {
     let tokens: Vec<usize> = (100..100 + result).collect();
     let records = format!(
@@ -114,19 +117,27 @@ fn evicted_keys_are_marked_in_the_rows_that_live_without_them() {
         let (layout, picture) = draw(&tree(cache, 2), kind, &options);
         let svg = picture.svg().unwrap();
         let document = roxmltree::Document::parse(&svg).unwrap();
-        let number = |node: roxmltree::Node<'_, '_>, name: &str| node.attribute(name).unwrap().parse::<f32>().unwrap();
+        let number = |node: roxmltree::Node<'_, '_>, name: &str| {
+            node.attribute(name).unwrap().parse::<f32>().unwrap()
+        };
         let of_class = |class: &str| {
-            let rects =
-                document.descendants().filter(|node| node.has_tag_name("rect") && node.attribute("class") == Some(class));
-            rects.map(|node| ["x", "y", "width", "height"].map(|name| number(node, name))).collect::<Vec<_>>()
+            let rects = document
+                .descendants()
+                .filter(|node| node.has_tag_name("rect") && node.attribute("class") == Some(class));
+            rects
+                .map(|node| ["x", "y", "width", "height"].map(|name| number(node, name)))
+                .collect::<Vec<_>>()
         };
         let ground = of_class("pleach-ground")[0];
         let cell = ground[2] / layout.tokens() as f32;
-        let evicted: Vec<[f32; 4]> =
-            of_class("pleach-eviction").into_iter().filter(|rect| rect[2] >= cell && rect[3] >= cell).collect();
+        let evicted: Vec<[f32; 4]> = of_class("pleach-eviction")
+            .into_iter()
+            .filter(|rect| rect[2] >= cell && rect[3] >= cell)
+            .collect();
         assert_eq!(evicted.len(), 1, "{cache} {}", kind.name());
         let [x, y, width, height] = evicted[0];
-        [(x - ground[0]) / cell, (y - ground[1]) / cell, width / cell, height / cell].map(|tokens| tokens.round() as usize)
+        [(x - ground[0]) / cell, (y - ground[1]) / cell, width / cell, height / cell]
+            .map(|tokens| tokens.round() as usize)
     };
     // The result stands at keys 3 and 4; the branch behind the placeholder is rows 6 to 9.
     assert_eq!(marked("reprefill", LayoutKind::Packed), [3, 6, 2, 4]);
@@ -152,12 +163,16 @@ fn a_shaded_mask_is_as_opaque_as_its_pairs_are_visible() {
         let edge = |cell: usize| cell * ends.len() / 64;
         for row in 0..64 {
             for key in 0..64 {
-                let pairs = (edge(row)..edge(row + 1)).flat_map(|row| (edge(key)..edge(key + 1)).map(move |key| (row, key)));
+                let pairs = (edge(row)..edge(row + 1))
+                    .flat_map(|row| (edge(key)..edge(key + 1)).map(move |key| (row, key)));
                 let seen: Vec<bool> = pairs.map(|(row, key)| visible(ends, row, key)).collect();
                 let part = seen.iter().filter(|seen| **seen).count() as f64 / seen.len() as f64;
                 let alpha = pixels.pixel(key as u32, row as u32).unwrap().alpha();
                 let expected = (part * 0.62 * 255.0).round();
-                assert!((f64::from(alpha) - expected).abs() <= 1.0, "{cache} row {row} key {key}: {alpha} for {part}");
+                assert!(
+                    (f64::from(alpha) - expected).abs() <= 1.0,
+                    "{cache} row {row} key {key}: {alpha} for {part}"
+                );
             }
         }
     }
@@ -165,10 +180,17 @@ fn a_shaded_mask_is_as_opaque_as_its_pairs_are_visible() {
 
 #[test]
 fn a_png_has_the_size_of_the_picture_and_its_ground_where_nothing_is_visible() {
-    let (_, picture) = draw(&tree("reprefill", 2), LayoutKind::Packed, &PictureOptions { scale: 3, ..Default::default() });
+    let (_, picture) = draw(
+        &tree("reprefill", 2),
+        LayoutKind::Packed,
+        &PictureOptions { scale: 3, ..Default::default() },
+    );
     let pixels = tiny_skia::Pixmap::decode_png(&picture.png().unwrap()).unwrap();
     let (width, height) = picture.size();
-    assert_eq!((pixels.width(), pixels.height()), ((width * 3.0).ceil() as u32, (height * 3.0).ceil() as u32));
+    assert_eq!(
+        (pixels.width(), pixels.height()),
+        ((width * 3.0).ceil() as u32, (height * 3.0).ceil() as u32)
+    );
     let corner = pixels.pixel(0, 0).unwrap();
     assert_eq!([corner.red(), corner.green(), corner.blue()], [255, 255, 255]);
 }
@@ -195,7 +217,8 @@ fn a_sequence_that_is_not_there_and_a_size_that_is_none_are_errors() {
 
 #[test]
 fn a_layout_without_tokens_and_an_eviction_behind_the_last_token_are_drawn() {
-    let header = r#"{"t":"header","version":1,"harness":"example","fidelity":"token","cache":"CACHE"}"#;
+    let header =
+        r#"{"t":"header","version":1,"harness":"example","fidelity":"token","cache":"CACHE"}"#;
     let last = r#"{"t":"segment","id":0,"role":"user","origin":"human","tokens":[1]}
 {"t":"append","context":0,"from":null,"segments":[0]}
 {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[2]}
@@ -206,12 +229,20 @@ fn a_layout_without_tokens_and_an_eviction_behind_the_last_token_are_drawn() {
     for cache in ["reprefill", "kv_evict"] {
         for records in ["", last] {
             let records = format!("{}\n{records}\n", header.replace("CACHE", cache));
-            let (tree, report) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT).unwrap();
+            let (tree, report) =
+                BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT).unwrap();
             assert!(!report.has_errors());
-            for kind in LayoutKind::ALL.into_iter().filter(|kind| cache == "reprefill" || *kind != LayoutKind::Segments) {
+            for kind in LayoutKind::ALL
+                .into_iter()
+                .filter(|kind| cache == "reprefill" || *kind != LayoutKind::Segments)
+            {
                 let tile = NonZeroU32::new(1);
-                let (_, picture) = draw(&tree, kind, &PictureOptions { tile, ..PictureOptions::default() });
-                assert!(picture.svg().unwrap().ends_with("</svg>\n") && !picture.png().unwrap().is_empty());
+                let (_, picture) =
+                    draw(&tree, kind, &PictureOptions { tile, ..PictureOptions::default() });
+                assert!(
+                    picture.svg().unwrap().ends_with("</svg>\n")
+                        && !picture.png().unwrap().is_empty()
+                );
             }
         }
     }
@@ -224,13 +255,17 @@ fn labels_stand_apart_in_every_layout_of_every_vector() {
         eprintln!("skipped: the conformance vectors are not at {}", folder.display());
         return;
     };
-    for case in entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("records.jsonl").exists()) {
+    for case in entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("records.jsonl").exists())
+    {
         let (tree, _) = BranchTree::open(case.join("records.jsonl"), ReadOptions::STRICT).unwrap();
         let layouts = Layouts::new(&tree).unwrap();
         for kind in LayoutKind::ALL {
             let Ok(layout) = layouts.layout(kind) else { continue };
             for side in [240, 720] {
-                let options = PictureOptions { side, tile: NonZeroU32::new(8), ..PictureOptions::default() };
+                let options =
+                    PictureOptions { side, tile: NonZeroU32::new(8), ..PictureOptions::default() };
                 let svg = Picture::new(&layouts, &layout, &options).unwrap().svg().unwrap();
                 assert_apart(&svg, &format!("{} {} {side}", case.display(), kind.name()));
             }
@@ -238,9 +273,12 @@ fn labels_stand_apart_in_every_layout_of_every_vector() {
     }
 }
 
-/// Interval ends as trees have them and as evictions in place make them: any death after birth, padding among them.
+/// Interval ends as trees have them and as evictions in place make them: any death after birth,
+/// padding among them.
 fn ends() -> impl Strategy<Value = Vec<i32>> {
-    (1_usize..60).prop_flat_map(|len| (0..len).map(|token| (token as i32)..=(len as i32)).collect::<Vec<_>>())
+    (1_usize..60).prop_flat_map(|len| {
+        (0..len).map(|token| (token as i32)..=(len as i32)).collect::<Vec<_>>()
+    })
 }
 
 proptest! {

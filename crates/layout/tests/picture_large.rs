@@ -1,4 +1,5 @@
-//! A mask of 100,000 tokens is drawn without anything of size tokens x tokens, neither in memory nor in time.
+//! A mask of 100,000 tokens is drawn without anything of size tokens x tokens, neither in memory
+//! nor in time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -13,12 +14,17 @@ fn peak() -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// Turns of 1,000 tokens; every tenth clears the result before it, so that what stands behind is encoded again.
+/// Turns of 1,000 tokens; every tenth clears the result before it, so that what stands behind is
+/// encoded again.
 fn records(turns: u32) -> String {
     let tokens: Vec<u32> = (0..500).collect();
-    let mut text = String::from("{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n");
+    let mut text = String::from(
+        "{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n",
+    );
     let segment = |id: u32, role: &str, origin: &str| {
-        format!("{{\"t\":\"segment\",\"id\":{id},\"role\":\"{role}\",\"origin\":\"{origin}\",\"tokens\":{tokens:?}}}\n")
+        format!(
+            "{{\"t\":\"segment\",\"id\":{id},\"role\":\"{role}\",\"origin\":\"{origin}\",\"tokens\":{tokens:?}}}\n"
+        )
     };
     text += &segment(0, "user", "human");
     text += "{\"t\":\"append\",\"context\":0,\"from\":null,\"segments\":[0]}\n";
@@ -26,7 +32,11 @@ fn records(turns: u32) -> String {
     for turn in 0..turns {
         let (said, result) = (1 + 2 * turn, 2 + 2 * turn);
         text += &segment(said, "assistant", "policy");
-        writeln!(text, "{{\"t\":\"generation\",\"id\":{turn},\"context\":{context},\"output\":[{said}]}}").unwrap();
+        writeln!(
+            text,
+            "{{\"t\":\"generation\",\"id\":{turn},\"context\":{context},\"output\":[{said}]}}"
+        )
+        .unwrap();
         text += &segment(result, "tool", "environment");
         let next = context + 1;
         writeln!(text, "{{\"t\":\"append\",\"context\":{next},\"from\":{context},\"segments\":[{said},{result}]}}").unwrap();
@@ -34,7 +44,8 @@ fn records(turns: u32) -> String {
         if turn % 10 == 9 {
             let (next, cleared) = (context + 1, result - 2);
             let evicted = format!("\"evicted\":[{{\"segment\":{cleared}}}]");
-            writeln!(text, "{{\"t\":\"evict\",\"context\":{next},\"from\":{context},{evicted}}}").unwrap();
+            writeln!(text, "{{\"t\":\"evict\",\"context\":{next},\"from\":{context},{evicted}}}")
+                .unwrap();
             context = next;
         }
     }
@@ -44,7 +55,8 @@ fn records(turns: u32) -> String {
 #[test]
 fn a_hundred_thousand_tokens_take_little_memory_and_time() {
     let records = records(110);
-    let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT).unwrap();
     let layouts = Layouts::new(&tree).unwrap();
     let layout = layouts.packed().unwrap();
     assert!(layout.tokens() > 100_000, "{}", layout.tokens());

@@ -1,9 +1,12 @@
-//! Contract: the tiles of a schedule cover exactly the visible pairs of the mask, from both sides, for any intervals (nested or
-//! not), windows, paddings and tile sizes; a full tile is visible throughout, and no tile is listed without a visible pair unless a
-//! bound over its keys cannot tell.
+//! Contract: the tiles of a schedule cover exactly the visible pairs of the mask, from both sides,
+//! for any intervals (nested or not), windows, paddings and tile sizes; a full tile is visible
+//! throughout, and no tile is listed without a visible pair unless a bound over its keys cannot
+//! tell.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use pleach_layout::{IntervalRow, LayoutError, NamedProblem, Schedule, TileLists, TileSize, Window};
+use pleach_layout::{
+    IntervalRow, LayoutError, NamedProblem, Schedule, TileLists, TileSize, Window,
+};
 use proptest::prelude::*;
 
 /// A batch row as owned arrays.
@@ -15,11 +18,17 @@ struct Row {
 
 fn rows_of(rows: &[Row], window: Option<u32>) -> Vec<IntervalRow<'_>> {
     let windowed = |row| move |length| Window { positions: row, length };
-    rows.iter().map(|row| IntervalRow { ends: &row.ends, window: window.map(windowed(&row.positions)) }).collect()
+    rows.iter()
+        .map(|row| IntervalRow { ends: &row.ends, window: window.map(windowed(&row.positions)) })
+        .collect()
 }
 
 /// Whether each tile pair is listed, and as full: `[batch][query tile][key tile]`.
-fn listed(schedule: &Schedule, lists: &TileLists, from_queries: bool) -> Vec<Vec<Vec<Option<bool>>>> {
+fn listed(
+    schedule: &Schedule,
+    lists: &TileLists,
+    from_queries: bool,
+) -> Vec<Vec<Vec<Option<bool>>>> {
     let (queries, keys) = (schedule.query_tiles(), schedule.key_tiles());
     let mut table = vec![vec![vec![None; keys]; queries]; schedule.batch()];
     for (batch, table) in table.iter_mut().enumerate() {
@@ -50,14 +59,24 @@ fn check(rows: &[Row], window: Option<u32>, tile: TileSize) {
                 let queries = query * tile.rows..time.min((query + 1) * tile.rows);
                 let keys = key * tile.keys..time.min((key + 1) * tile.keys);
                 let (width, all) = (keys.len(), queries.len() * keys.len());
-                let visible = queries.flat_map(|i| keys.clone().map(move |j| (i, j))).filter(|&(i, j)| row.sees(i, j)).count();
+                let visible = queries
+                    .flat_map(|i| keys.clone().map(move |j| (i, j)))
+                    .filter(|&(i, j)| row.sees(i, j))
+                    .count();
                 needed += visible as u64;
                 match entry {
                     None => assert_eq!(visible, 0, "tile {query}, {key} is not listed"),
-                    Some(true) => assert_eq!((visible, width), (all, tile.keys), "tile {query}, {key} is listed as full"),
+                    Some(true) => assert_eq!(
+                        (visible, width),
+                        (all, tile.keys),
+                        "tile {query}, {key} is listed as full"
+                    ),
                     Some(false) => {
                         let whole = visible == all && width == tile.keys;
-                        assert!(!whole, "tile {query}, {key} is visible throughout and not listed as full");
+                        assert!(
+                            !whole,
+                            "tile {query}, {key} is visible throughout and not listed as full"
+                        );
                         let tight = window.is_none() && tile.rows == tile.keys;
                         assert!(!tight || visible > 0, "tile {query}, {key} is listed for nothing");
                     }
@@ -122,7 +141,8 @@ fn folds_cost_little_more_than_what_is_visible() {
 fn a_chain_under_a_window_lists_as_many_tiles_as_the_window_holds() {
     let (time, side) = (1 << 14, 64);
     let chain = Row { ends: vec![time; time as usize], positions: (0..time).collect() };
-    let schedule = Schedule::plan(&rows_of(&[chain], Some(128)), TileSize { rows: side, keys: side }).unwrap();
+    let schedule =
+        Schedule::plan(&rows_of(&[chain], Some(128)), TileSize { rows: side, keys: side }).unwrap();
     let lists = schedule.by_query();
     let listed: usize = (0..lists.len()).map(|list| lists.live(list).count()).sum();
     assert!(listed <= 3 * time as usize / side);
@@ -136,9 +156,18 @@ fn what_cannot_be_planned_is_refused() {
     };
     assert_eq!(plan(&[&[1]], 0, 4), LayoutError::EmptyTile);
     assert_eq!(plan(&[&[1]], 4, 0), LayoutError::EmptyTile);
-    assert_eq!(plan(&[&[1], &[1, 2]], 4, 4), LayoutError::RowLength { row: 1, expected: 1, found: 2 });
-    assert_eq!(plan(&[&[2, 0]], 4, 4), LayoutError::IntervalEnd { row: 0, token: 1, end: 0, time: 2 });
-    assert_eq!(plan(&[&[1], &[2]], 4, 4), LayoutError::IntervalEnd { row: 1, token: 0, end: 2, time: 1 });
+    assert_eq!(
+        plan(&[&[1], &[1, 2]], 4, 4),
+        LayoutError::RowLength { row: 1, expected: 1, found: 2 }
+    );
+    assert_eq!(
+        plan(&[&[2, 0]], 4, 4),
+        LayoutError::IntervalEnd { row: 0, token: 1, end: 0, time: 2 }
+    );
+    assert_eq!(
+        plan(&[&[1], &[2]], 4, 4),
+        LayoutError::IntervalEnd { row: 1, token: 0, end: 2, time: 1 }
+    );
     let window = Window { positions: &[0], length: 4 };
     let short = [IntervalRow { ends: &[2, 2], window: Some(window) }];
     let refused = Schedule::plan(&short, TileSize { rows: 4, keys: 4 }).unwrap_err();

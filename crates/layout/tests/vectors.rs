@@ -12,8 +12,10 @@ fn cases() -> Vec<PathBuf> {
         eprintln!("skipped: the conformance vectors are not at {}", folder.display());
         return Vec::new();
     };
-    let mut cases: Vec<PathBuf> =
-        entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("records.jsonl").exists()).collect();
+    let mut cases: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("records.jsonl").exists())
+        .collect();
     cases.sort();
     cases
 }
@@ -61,7 +63,12 @@ fn statistics_of_every_vector_are_the_expected_ones() {
         let (tree, expected) = read(&case);
         let account = Layouts::new(&tree).unwrap().account().unwrap();
         if let Some(expected) = expected.get("stats") {
-            assert_eq!(&serde_json::to_value(account.stats).unwrap(), expected, "{}", case.display());
+            assert_eq!(
+                &serde_json::to_value(account.stats).unwrap(),
+                expected,
+                "{}",
+                case.display()
+            );
         }
     }
 }
@@ -78,7 +85,8 @@ fn missing_and_leaked_conditioning_of_every_vector_is_the_expected_one() {
                 .iter()
                 .map(|term| [term.generation, term.offset, term.missing, term.leaked])
                 .collect();
-            let mut expected: Vec<[u32; 4]> = serde_json::from_value(expected[kind.name()].clone()).unwrap();
+            let mut expected: Vec<[u32; 4]> =
+                serde_json::from_value(expected[kind.name()].clone()).unwrap();
             found.sort_unstable();
             expected.sort_unstable();
             assert_eq!(found, expected, "{} of {}", kind.name(), case.display());
@@ -93,7 +101,14 @@ fn vectors_are_written_back_as_they_were_read() {
         let mut written = Vec::new();
         tree.write(&mut written).unwrap();
         let original = std::fs::read_to_string(case.join("records.jsonl")).unwrap();
-        let parse = |text: &str| -> Vec<Value> { text.lines().map(|line| serde_json::from_str(line).unwrap()).collect() };
-        assert_eq!(parse(std::str::from_utf8(&written).unwrap()), parse(&original), "{}", case.display());
+        let parse = |text: &str| -> Vec<Value> {
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        assert_eq!(
+            parse(std::str::from_utf8(&written).unwrap()),
+            parse(&original),
+            "{}",
+            case.display()
+        );
     }
 }

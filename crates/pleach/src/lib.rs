@@ -1,7 +1,8 @@
 //! Train language-model agents whose harness compacts their context, on exactly what they saw.
 //!
-//! Every eviction forks the history that later tokens are sampled under, so a rollout is a tree. This crate is a façade over the
-//! parts that read what harnesses record, build that tree, lay it out and train on it:
+//! Every eviction forks the history that later tokens are sampled under, so a rollout is a tree.
+//! This crate is a façade over the parts that read what harnesses record, build that tree, lay it
+//! out and train on it:
 //!
 //! | module | what it does |
 //! | --- | --- |

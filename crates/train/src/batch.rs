@@ -9,7 +9,8 @@ use std::{
 
 /// Rows of a layout as device tensors, padded to the longest.
 ///
-/// A padding token sees nothing and nobody sees it. Validated once; models and objectives rely on it.
+/// A padding token sees nothing and nobody sees it. Validated once; models and objectives rely on
+/// it.
 #[derive(Debug, Clone)]
 pub struct Batch {
     tokens_bt: Tensor<2, Int>,
@@ -30,7 +31,8 @@ pub struct BatchTerms {
     pub targets: Vec<u32>,
     /// Loss weight, per term.
     pub weights: Vec<f64>,
-    /// Generation and offset, per term; a name within one tree, so what goes by names takes the batch of one tree.
+    /// Generation and offset, per term; a name within one tree, so what goes by names takes the
+    /// batch of one tree.
     pub ids: Vec<(u32, u32)>,
 }
 
@@ -64,10 +66,12 @@ impl Batch {
     /// The batch of some sequences, one row each, on the device of the model.
     ///
     /// # Errors
-    /// No sequence or an empty one, arrays of different lengths, terms outside their row, intervals that are not valid.
+    /// No sequence or an empty one, arrays of different lengths, terms outside their row, intervals
+    /// that are not valid.
     pub fn new(sequences: &[&Sequence], device: &Device) -> Result<Self, TrainError> {
         let time = check(sequences)?;
-        let width = i32::try_from(time).map_err(|_| pleach_kernels::KernelError::TooLong { time })?;
+        let width =
+            i32::try_from(time).map_err(|_| pleach_kernels::KernelError::TooLong { time })?;
         let mut tokens = Vec::with_capacity(sequences.len() * time);
         let mut positions = Vec::with_capacity(sequences.len());
         let mut ends = Vec::with_capacity(sequences.len());
@@ -131,7 +135,8 @@ impl Batch {
         &self.mask
     }
 
-    /// Who sees whom within a sliding window of so many tokens; planned once per batch, like [`mask`](Self::mask).
+    /// Who sees whom within a sliding window of so many tokens; planned once per batch, like
+    /// [`mask`](Self::mask).
     ///
     /// # Errors
     /// A window of 0.
@@ -185,10 +190,18 @@ fn check_row_ends(row: usize, sequence: &Sequence) -> Result<(), TrainError> {
     let beyond = |&(_, &end): &(usize, &i32)| usize::try_from(end).is_ok_and(|end| end > time);
     match sequence.ends.iter().enumerate().find(beyond) {
         None => Ok(()),
-        Some((token, &end)) => Err(pleach_kernels::KernelError::EndBeyondRow { row, token, end, time }.into()),
+        Some((token, &end)) => {
+            Err(pleach_kernels::KernelError::EndBeyondRow { row, token, end, time }.into())
+        }
     }
 }
 
 fn outside(row: usize, term: &Term, tokens: usize) -> TrainError {
-    TrainError::TermSource { row, generation: term.generation, offset: term.offset, source_index: term.source, tokens }
+    TrainError::TermSource {
+        row,
+        generation: term.generation,
+        offset: term.offset,
+        source_index: term.source,
+        tokens,
+    }
 }

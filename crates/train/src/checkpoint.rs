@@ -24,12 +24,17 @@ pub fn read_config(folder: &Path) -> Result<DecoderConfig, TrainError> {
 
 /// The decoder of a Hugging Face folder, its weights cast to one dtype.
 ///
-/// Reads `config.json` and `model.safetensors`, or the shards that `model.safetensors.index.json` names. Every parameter must be
-/// there in its shape, and nothing else may be.
+/// Reads `config.json` and `model.safetensors`, or the shards that `model.safetensors.index.json`
+/// names. Every parameter must be there in its shape, and nothing else may be.
 ///
 /// # Errors
-/// Files that cannot be read; configuration keys that are not supported; missing, unexpected or wrongly shaped tensors.
-pub fn load_decoder(folder: &Path, precision: Precision, device: &Device) -> Result<Decoder, TrainError> {
+/// Files that cannot be read; configuration keys that are not supported; missing, unexpected or
+/// wrongly shaped tensors.
+pub fn load_decoder(
+    folder: &Path,
+    precision: Precision,
+    device: &Device,
+) -> Result<Decoder, TrainError> {
     let config = read_config(folder)?;
     let tied = config.tie_word_embeddings;
     let mut source = Checkpoint::open(folder)?;
@@ -81,7 +86,8 @@ impl Checkpoint {
         }
     }
 
-    /// Some checkpoints of tied models store the output matrix as well; it must then be the embedding.
+    /// Some checkpoints of tied models store the output matrix as well; it must then be the
+    /// embedding.
     fn drop_tied_head(&mut self) -> Result<(), TrainError> {
         let Some((path, head)) = self.tensors.remove("lm_head.weight") else {
             return Ok(());
@@ -96,9 +102,11 @@ impl Checkpoint {
         }
     }
 
-    /// Refuses tensors that nobody asked for. Tables of rotary frequencies follow from the configuration.
+    /// Refuses tensors that nobody asked for. Tables of rotary frequencies follow from the
+    /// configuration.
     fn finish(self) -> Result<(), TrainError> {
-        let left = self.tensors.into_iter().find(|(name, _)| !name.ends_with(".rotary_emb.inv_freq"));
+        let left =
+            self.tensors.into_iter().find(|(name, _)| !name.ends_with(".rotary_emb.inv_freq"));
         match left {
             None => Ok(()),
             Some((name, (path, _))) => Err(TrainError::UnexpectedTensor { path, name }),
@@ -109,7 +117,10 @@ impl Checkpoint {
 impl WeightSource for Checkpoint {
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<TensorData, TrainError> {
         let Some((path, tensor)) = self.tensors.remove(name) else {
-            return Err(TrainError::MissingTensor { path: self.root.clone(), name: name.to_owned() });
+            return Err(TrainError::MissingTensor {
+                path: self.root.clone(),
+                name: name.to_owned(),
+            });
         };
         if tensor.shape.as_slice() != shape {
             return Err(TrainError::TensorShape {
@@ -122,7 +133,10 @@ impl WeightSource for Checkpoint {
         if !tensor.dtype.is_float() {
             return Err(unreadable(
                 &path,
-                &format!("tensor `{name}` is {:?}: only float weights are supported, dequantise it first", tensor.dtype),
+                &format!(
+                    "tensor `{name}` is {:?}: only float weights are supported, dequantise it first",
+                    tensor.dtype
+                ),
             ));
         }
         read_tensor(&path, &tensor)
@@ -130,14 +144,18 @@ impl WeightSource for Checkpoint {
 }
 
 fn read_tensor(path: &Path, tensor: &burn_pack::Tensor) -> Result<TensorData, TrainError> {
-    bridge::to_data(tensor).map_err(|error| unreadable(path, &format!("tensor `{}`: {error}", tensor.name)))
+    bridge::to_data(tensor)
+        .map_err(|error| unreadable(path, &format!("tensor `{}`: {error}", tensor.name)))
 }
 
 fn read_file(path: &Path) -> Result<BTreeMap<String, burn_pack::Tensor>, TrainError> {
     let mut store = SafetensorsStore::from_file(path);
     match store.get_all_tensors() {
         Ok(tensors) => Ok(tensors.clone()),
-        Err(error) => Err(unreadable(path, &format!("{error}: a checkpoint folder needs {SINGLE}, or {INDEX} and its shards"))),
+        Err(error) => Err(unreadable(
+            path,
+            &format!("{error}: a checkpoint folder needs {SINGLE}, or {INDEX} and its shards"),
+        )),
     }
 }
 
@@ -146,10 +164,11 @@ fn read_index(path: &Path) -> Result<BTreeMap<String, String>, TrainError> {
     struct Index {
         weight_map: BTreeMap<String, String>,
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error.to_string()))?;
-    serde_json::from_str::<Index>(&text)
-        .map(|index| index.weight_map)
-        .map_err(|error| unreadable(path, &format!("not a shard index: {error}: copy the file again")))
+    let text =
+        std::fs::read_to_string(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    serde_json::from_str::<Index>(&text).map(|index| index.weight_map).map_err(|error| {
+        unreadable(path, &format!("not a shard index: {error}: copy the file again"))
+    })
 }
 
 fn unreadable(path: &Path, message: &str) -> TrainError {

@@ -60,7 +60,8 @@ impl DeviceName {
     /// Checks that the device computes correctly in a dtype.
     ///
     /// # Errors
-    /// float64 on wgpu, which is advertised by drivers and wrong, and on CUDA, whose attention kernels sum in float32.
+    /// float64 on wgpu, which is advertised by drivers and wrong, and on CUDA, whose attention
+    /// kernels sum in float32.
     pub fn check_precision(self, precision: Precision) -> Result<(), TrainError> {
         match (self, precision) {
             (Self::Wgpu | Self::Cuda, Precision::F64) => Err(TrainError::PrecisionUnavailable {
@@ -74,7 +75,11 @@ impl DeviceName {
 }
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-fn first_of(name: DeviceName, kind: burn::tensor::DeviceType, advice: &'static str) -> Result<Device, TrainError> {
+fn first_of(
+    name: DeviceName,
+    kind: burn::tensor::DeviceType,
+    advice: &'static str,
+) -> Result<Device, TrainError> {
     let absent = TrainError::DeviceAbsent { name: name.name(), advice };
     Device::enumerate(kind).into_vec().into_iter().next().ok_or(absent)
 }

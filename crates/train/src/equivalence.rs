@@ -26,7 +26,11 @@ impl Equivalence {
     ///
     /// # Errors
     /// Layouts with different loss terms.
-    pub fn between(found: &Evaluation, expected: &Evaluation, precision: Precision) -> Result<Self, TrainError> {
+    pub fn between(
+        found: &Evaluation,
+        expected: &Evaluation,
+        precision: Precision,
+    ) -> Result<Self, TrainError> {
         Ok(Self {
             max_logp_difference: max_difference(&found.logp, &expected.logp)?,
             relative_gradient_error: relative_gradient_error(&expected.gradients, &found.gradients),
@@ -36,11 +40,13 @@ impl Equivalence {
 
     /// Whether the two are equal to rounding.
     ///
-    /// In float64 to 1e-10 nats and 1e-9 of the gradient, which is 5e5 and 5e6 units of rounding: deep models and long rows add many.
-    /// In float32 to 1e-3 and 1e-2, some 1e4 and 1e5 units, since what cancels in a gradient loses more. A layout that conditions
-    /// on other tokens is off by whole fractions of a nat.
+    /// In float64 to 1e-10 nats and 1e-9 of the gradient, which is 5e5 and 5e6 units of rounding:
+    /// deep models and long rows add many. In float32 to 1e-3 and 1e-2, some 1e4 and 1e5 units,
+    /// since what cancels in a gradient loses more. A layout that conditions on other tokens is off
+    /// by whole fractions of a nat.
     pub fn holds(&self) -> bool {
-        let (logp, gradient) = if self.dtype == Precision::F64.name() { (1e-10, 1e-9) } else { (1e-3, 1e-2) };
+        let (logp, gradient) =
+            if self.dtype == Precision::F64.name() { (1e-10, 1e-9) } else { (1e-3, 1e-2) };
         self.max_logp_difference <= logp && self.relative_gradient_error <= gradient
     }
 }
@@ -69,7 +75,8 @@ pub fn compare<M: CausalModel>(
 
 fn max_difference(found: &[TermLogp], expected: &[TermLogp]) -> Result<f64, TrainError> {
     let key = |term: &TermLogp| (term.generation, term.offset);
-    let mut open: BTreeMap<(u32, u32), f64> = expected.iter().map(|term| (key(term), term.logp)).collect();
+    let mut open: BTreeMap<(u32, u32), f64> =
+        expected.iter().map(|term| (key(term), term.logp)).collect();
     let differ = |(generation, offset)| TrainError::TermsDiffer { generation, offset };
     let mut worst = 0.0;
     for term in found {

@@ -29,7 +29,8 @@ pub struct TermLogp {
 pub struct Evaluation {
     /// Log-probability of every loss term, sequence by sequence.
     pub logp: Vec<TermLogp>,
-    /// Weighted sum of the negative log-likelihoods, in nats; infinite or NaN where a target is impossible to the model.
+    /// Weighted sum of the negative log-likelihoods, in nats; infinite or NaN where a target is
+    /// impossible to the model.
     pub nll: f64,
     /// Gradients of `nll`.
     pub gradients: GradientMap,
@@ -37,8 +38,8 @@ pub struct Evaluation {
 
 /// Log-probabilities of a layout's loss terms, without gradients.
 ///
-/// Sequences run a few at a time, so that memory stays bounded however many there are; one without tokens has nothing to run.
-/// `progress` is called with the sequences done.
+/// Sequences run a few at a time, so that memory stays bounded however many there are; one without
+/// tokens has nothing to run. `progress` is called with the sequences done.
 ///
 /// # Errors
 /// Sequences or tokens that the model cannot take.
@@ -58,8 +59,8 @@ pub fn log_probabilities<M: CausalModel>(
 
 /// Log-probabilities, summed negative log-likelihood and its gradients over a layout.
 ///
-/// Sequences run a few at a time and gradients are added up in float64 on the host. One without tokens has nothing to run; where
-/// none has any, the gradients are zeros for every parameter.
+/// Sequences run a few at a time and gradients are added up in float64 on the host. One without
+/// tokens has nothing to run; where none has any, the gradients are zeros for every parameter.
 ///
 /// # Errors
 /// Sequences or tokens that the model cannot take, and a model whose parameters are all frozen.
@@ -74,7 +75,8 @@ pub fn evaluate<M: CausalModel>(
     evaluation.complete(&model)
 }
 
-/// Log-probabilities, summed negative log-likelihood and its gradients by a replay through a key/value cache.
+/// Log-probabilities, summed negative log-likelihood and its gradients by a replay through a
+/// key/value cache.
 ///
 /// What a packed layout under `kv_evict` is checked against: see [`Decoder::hidden_replay`].
 ///
@@ -94,7 +96,12 @@ pub fn replay(model: &Decoder, sequences: &[Sequence]) -> Result<Evaluation, Tra
 }
 
 impl Evaluation {
-    fn take<M: CausalModel>(&mut self, model: &M, batch: &Batch, output: NllOutput) -> Result<(), TrainError> {
+    fn take<M: CausalModel>(
+        &mut self,
+        model: &M,
+        batch: &Batch,
+        output: NllOutput,
+    ) -> Result<(), TrainError> {
         self.logp.extend(label(batch.terms(), &output)?);
         self.nll += read(&output.loss)?.into_iter().sum::<f64>();
         if output.loss.is_tracked() {
@@ -105,7 +112,8 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Names every parameter also where nothing ran, so that gradients are complete whatever the layout.
+    /// Names every parameter also where nothing ran, so that gradients are complete whatever the
+    /// layout.
     fn complete<M: CausalModel>(mut self, model: &M) -> Result<Self, TrainError> {
         if self.gradients.gradients.is_empty() {
             self.gradients = zero_gradients(model)?;
@@ -146,9 +154,9 @@ pub(crate) fn label(terms: &BatchTerms, output: &NllOutput) -> Result<Vec<TermLo
 }
 
 pub(crate) fn read(tensor: &Tensor<1>) -> Result<Vec<f64>, TrainError> {
-    tensor
-        .try_to_vec_as::<f64>()
-        .map_err(|error| TrainError::Unsupported { what: format!("numbers cannot be read back from the device: {error:?}") })
+    tensor.try_to_vec_as::<f64>().map_err(|error| TrainError::Unsupported {
+        what: format!("numbers cannot be read back from the device: {error:?}"),
+    })
 }
 
 /// Where a model lies and what it computes in, by its first float parameter.

@@ -12,7 +12,8 @@ pub struct GapSummary {
     pub mean: f64,
     /// Its maximum.
     pub max: f64,
-    /// Mean of the difference with its sign; above 0 where the training context makes the token likelier.
+    /// Mean of the difference with its sign; above 0 where the training context makes the token
+    /// likelier.
     pub signed_mean: f64,
 }
 
@@ -70,10 +71,13 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Compares a layout's log-probabilities with the exact ones; terms that only one side has are left out.
+    /// Compares a layout's log-probabilities with the exact ones; terms that only one side has are
+    /// left out.
     pub fn new(exact: &[TermLogp], layout: &[TermLogp], eras: &[Era]) -> Self {
-        let exact: HashMap<(u32, u32), f64> = exact.iter().map(|term| ((term.generation, term.offset), term.logp)).collect();
-        let layout: HashMap<(u32, u32), f64> = layout.iter().map(|term| ((term.generation, term.offset), term.logp)).collect();
+        let exact: HashMap<(u32, u32), f64> =
+            exact.iter().map(|term| ((term.generation, term.offset), term.logp)).collect();
+        let layout: HashMap<(u32, u32), f64> =
+            layout.iter().map(|term| ((term.generation, term.offset), term.logp)).collect();
         let placed: Vec<(Era, f64)> = eras
             .iter()
             .filter_map(|era| {
@@ -116,7 +120,10 @@ fn by_eviction(placed: &[(Era, f64)], side: impl Fn(&Era) -> Option<u32>) -> Vec
             })
             .push(*gap);
     }
-    let summed = |eviction| EvictionGap { eviction, gap: summary(groups.get(&eviction).into_iter().flatten().copied()) };
+    let summed = |eviction| EvictionGap {
+        eviction,
+        gap: summary(groups.get(&eviction).into_iter().flatten().copied()),
+    };
     order.into_iter().map(summed).collect()
 }
 
@@ -127,7 +134,11 @@ fn by_distance(placed: &[(Era, f64)], side: impl Fn(&Era) -> Option<u32>) -> Vec
             groups.entry(lower_bound(distance)).or_default().push(*gap);
         }
     }
-    let summed = |(from, gaps): (u32, Vec<f64>)| DistanceGap { from, to: upper_bound(from), gap: summary(gaps) };
+    let summed = |(from, gaps): (u32, Vec<f64>)| DistanceGap {
+        from,
+        to: upper_bound(from),
+        gap: summary(gaps),
+    };
     groups.into_iter().map(summed).collect()
 }
 

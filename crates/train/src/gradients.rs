@@ -15,8 +15,8 @@ pub struct Gradient {
     pub values: Vec<f64>,
 }
 
-/// Gradients by the name of the parameter: its path in the module, which for a [`Decoder`](crate::Decoder) is its name in the
-/// checkpoint.
+/// Gradients by the name of the parameter: its path in the module, which for a
+/// [`Decoder`](crate::Decoder) is its name in the checkpoint.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GradientMap {
     /// The gradients.
@@ -40,15 +40,19 @@ impl GradientMap {
         }
     }
 
-    /// Writes the gradients as safetensors, in a dtype of choice, into what lies at the path, as through a link.
+    /// Writes the gradients as safetensors, in a dtype of choice, into what lies at the path, as
+    /// through a link.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path, precision: Precision) -> Result<(), TrainError> {
         let failed = |message: String| TrainError::File { path: path.to_owned(), message };
-        let views = self.gradients.iter().map(|(name, gradient)| (name, Encoded { gradient, precision }));
-        let bytes = safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
-        std::fs::write(path, bytes).map_err(|error| failed(format!("{error}: choose a path that can be written")))
+        let views =
+            self.gradients.iter().map(|(name, gradient)| (name, Encoded { gradient, precision }));
+        let bytes =
+            safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
+        std::fs::write(path, bytes)
+            .map_err(|error| failed(format!("{error}: choose a path that can be written")))
     }
 }
 
@@ -86,11 +90,15 @@ fn encode(values: &[f64], precision: Precision) -> Vec<u8> {
     }
 }
 
-/// The gradients of a module's parameters after a backward pass; a parameter that took no part has zeros.
+/// The gradients of a module's parameters after a backward pass; a parameter that took no part has
+/// zeros.
 ///
 /// # Errors
 /// A device that cannot be read.
-pub fn collect_gradients<M: Module>(module: &M, gradients: Gradients) -> Result<GradientMap, TrainError> {
+pub fn collect_gradients<M: Module>(
+    module: &M,
+    gradients: Gradients,
+) -> Result<GradientMap, TrainError> {
     collect(module, Some(gradients))
 }
 
@@ -123,7 +131,11 @@ impl ModuleVisitor for Collect {
     fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {
         let Ok(map) = &mut self.result else { return };
         let shape = parameter.shape().to_vec();
-        let values = match self.gradients.as_mut().and_then(|gradients| parameter.base().grad_remove(gradients)) {
+        let values = match self
+            .gradients
+            .as_mut()
+            .and_then(|gradients| parameter.base().grad_remove(gradients))
+        {
             None => Ok(vec![0.0; shape.iter().product()]),
             Some(gradient) => gradient.try_into_vec_as::<f64>(),
         };
@@ -133,7 +145,10 @@ impl ModuleVisitor for Collect {
             }
             Err(error) => {
                 self.result = Err(TrainError::Unsupported {
-                    what: format!("gradient of `{}` cannot be read back: {error:?}", self.path.join(".")),
+                    what: format!(
+                        "gradient of `{}` cannot be read back: {error:?}",
+                        self.path.join(".")
+                    ),
                 });
             }
         }
@@ -142,18 +157,22 @@ impl ModuleVisitor for Collect {
 
 /// The relative gradient error of `found` against `expected`.
 ///
-/// Over tensors, the largest of max |difference| over max |g| of the tensor in `expected`, the denominator at least 1e-6 of the
-/// largest |g| of all tensors. A tensor that one side lacks counts as zeros there.
+/// Over tensors, the largest of max |difference| over max |g| of the tensor in `expected`, the
+/// denominator at least 1e-6 of the largest |g| of all tensors. A tensor that one side lacks counts
+/// as zeros there.
 pub fn relative_gradient_error(expected: &GradientMap, found: &GradientMap) -> f64 {
     let largest = |values: &[f64]| values.iter().fold(0.0, |max, value| larger(max, value.abs()));
-    let floor = 1e-6 * expected.gradients.values().fold(0.0, |max, g| larger(max, largest(&g.values)));
+    let floor =
+        1e-6 * expected.gradients.values().fold(0.0, |max, g| larger(max, largest(&g.values)));
     let names = expected.gradients.keys().chain(found.gradients.keys());
     names.fold(0.0, |worst, name| {
         let sides = [expected.gradients.get(name), found.gradients.get(name)];
         let [expected, found] = sides.map(|side| side.map_or(&[][..], |g| g.values.as_slice()));
         let count = expected.len().max(found.len());
         let value = |side: &[f64], index: usize| side.get(index).copied().unwrap_or_default();
-        let difference = (0..count).fold(0.0, |max, index| larger(max, (value(expected, index) - value(found, index)).abs()));
+        let difference = (0..count).fold(0.0, |max, index| {
+            larger(max, (value(expected, index) - value(found, index)).abs())
+        });
         match difference == 0.0 {
             true => worst,
             false => larger(worst, difference / larger(floor, largest(expected))),

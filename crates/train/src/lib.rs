@@ -1,11 +1,14 @@
-//! Training on conditioning trees: a decoder, Hugging Face checkpoints, batches, objectives and the equivalence check.
+//! Training on conditioning trees: a decoder, Hugging Face checkpoints, batches, objectives and the
+//! equivalence check.
 //!
-//! A layout's [`Sequence`](pleach_layout::Sequence)s become a [`Batch`] of device tensors; a [`Decoder`] (or any burn model that
-//! implements [`CausalModel`]) turns it into hidden states; an objective such as [`Nll`] turns those into a loss over the loss
-//! terms. [`compare`] checks that two layouts mean the same to a model, to the last gradient.
+//! A layout's [`Sequence`](pleach_layout::Sequence)s become a [`Batch`] of device tensors; a
+//! [`Decoder`] (or any burn model that implements [`CausalModel`]) turns it into hidden states; an
+//! objective such as [`Nll`] turns those into a loss over the loss terms. [`compare`] checks that
+//! two layouts mean the same to a model, to the last gradient.
 //!
-//! Every objective is a configuration, a module and a `forward`, and has a `forward_hidden` for those that share a forward pass. None of
-//! them holds an array of loss terms x vocabulary, and none knows how a rollout was cut:
+//! Every objective is a configuration, a module and a `forward`, and has a `forward_hidden` for
+//! those that share a forward pass. None of them holds an array of loss terms x vocabulary, and
+//! none knows how a rollout was cut:
 //!
 //! | objective | what it is |
 //! | --- | --- |
@@ -16,8 +19,9 @@
 //! | [`PolicyGradient`] | clipped surrogate against recorded log-probabilities, KL to a reference, truncated importance sampling |
 //! | [`ValueHead`] | a critic and its clipped loss |
 //!
-//! [`group_advantages`] and [`gae()`] are plain functions over outcomes and values; [`Timelines`] brings what they say to the loss terms of
-//! any layout; a [`Preset`] is what a paper does with them. [`Health`] is what to look at in each step.
+//! [`group_advantages`] and [`gae()`] are plain functions over outcomes and values; [`Timelines`]
+//! brings what they say to the loss terms of any layout; a [`Preset`] is what a paper does with
+//! them. [`Health`] is what to look at in each step.
 //!
 //! ```
 //! # fn main() -> Result<(), pleach_train::TrainError> {
@@ -57,9 +61,9 @@ mod precision;
 mod union;
 
 pub use advantage::{
-    AdvantageConfig, Baseline, GaeConfig, GaeOutput, LambdaConfig, LengthReading, Overlong, RolloutAdvantage, RolloutOutcome,
-    Scale, Timeline, Timelines, Timing, gae, group_advantages, pad_sequences, recorded_log_probabilities, segment_mean_weights,
-    token_level_weights,
+    AdvantageConfig, Baseline, GaeConfig, GaeOutput, LambdaConfig, LengthReading, Overlong,
+    RolloutAdvantage, RolloutOutcome, Scale, Timeline, Timelines, Timing, gae, group_advantages,
+    pad_sequences, recorded_log_probabilities, segment_mean_weights, token_level_weights,
 };
 pub use batch::{Batch, BatchTerms};
 pub use burn::tensor::Device;
@@ -78,11 +82,13 @@ pub use health::{HealthInput, HealthMetric};
 pub use memory::{MemoryEstimate, Workload};
 pub use model::CausalModel;
 pub use objective::{
-    Alignment, ClipConfig, Divergence, DivergenceConfig, DivergenceKind, DivergenceOutput, Hindsight, HindsightTemplate,
-    JunctionCertificate, MAX_LOG_RATIO, MovingAverage, Nll, NllConfig, NllOutput, Number, Pairs, PolicyGradient,
-    PolicyGradientConfig, PolicyGradientOutput, PolicySignal, Preset, Query, Reduction, Residual, RowDivergence, SdSearch,
-    SdSearchConfig, Sdcc, SdccBatch, SdccCertificate, SdccConfig, SdccCoverage, SdccOutput, Support, Teacher, ValueHead,
-    ValueHeadConfig, ValueOutput, certify, gradient_bound, hindsight, loss_bound, pinsker, residuals,
+    Alignment, ClipConfig, Divergence, DivergenceConfig, DivergenceKind, DivergenceOutput,
+    Hindsight, HindsightTemplate, JunctionCertificate, MAX_LOG_RATIO, MovingAverage, Nll,
+    NllConfig, NllOutput, Number, Pairs, PolicyGradient, PolicyGradientConfig,
+    PolicyGradientOutput, PolicySignal, Preset, Query, Reduction, Residual, RowDivergence,
+    SdSearch, SdSearchConfig, Sdcc, SdccBatch, SdccCertificate, SdccConfig, SdccCoverage,
+    SdccOutput, Support, Teacher, ValueHead, ValueHeadConfig, ValueOutput, certify, gradient_bound,
+    hindsight, loss_bound, pinsker, residuals,
 };
 pub use precision::Precision;
 pub use union::{UnionBatch, union_log_probabilities};

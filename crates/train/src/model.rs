@@ -4,16 +4,18 @@ use burn::{module::Module, tensor::Tensor};
 /// A causal language model that takes packed batches.
 ///
 /// [`Decoder`](crate::Decoder) implements it. A burn model of your own implements it by calling
-/// [`pleach_kernels::tree_attention`] with [`Batch::mask`] (or by taking [`pleach_kernels::dense_mask`]) and by reading positions from
-/// [`Batch::positions_bt`] instead of counting from 0. Logits are asked for at loss terms' sources only, so the head is apart.
+/// [`pleach_kernels::tree_attention`] with [`Batch::mask`] (or by taking
+/// [`pleach_kernels::dense_mask`]) and by reading positions from [`Batch::positions_bt`] instead of
+/// counting from 0. Logits are asked for at loss terms' sources only, so the head is apart.
 ///
-/// A row of the hidden states must depend on the tokens that the mask shows to it and on nothing else: no dropout, no statistics over
-/// the batch.
+/// A row of the hidden states must depend on the tokens that the mask shows to it and on nothing
+/// else: no dropout, no statistics over the batch.
 pub trait CausalModel: Module {
     /// Hidden states after the last normalisation.
     ///
     /// # Shapes
-    /// Returns `[batch, time, width]` in the dtype of the model; padding rows may hold anything finite.
+    /// Returns `[batch, time, width]` in the dtype of the model; padding rows may hold anything
+    /// finite.
     ///
     /// # Errors
     /// Whatever the model finds wrong with the batch, token ids outside its vocabulary above all.

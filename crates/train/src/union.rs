@@ -11,13 +11,14 @@ use pleach_layout::Term;
 
 /// One rollout under the published union mask: every token once, a view and positions by row.
 ///
-/// It is for comparison only: it is not exact for models of two or more layers. Published as the packed mask of
-/// arXiv 2609.00865.
+/// It is for comparison only: it is not exact for models of two or more layers. Published as the
+/// packed mask of arXiv 2609.00865.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UnionBatch {
     /// Token ids, each token of the rollout once.
     pub tokens: Vec<u32>,
-    /// Per row the tokens that it sees, in the order of its live view and itself last; a key's position is its index here.
+    /// Per row the tokens that it sees, in the order of its live view and itself last; a key's
+    /// position is its index here.
     pub visible: Vec<Vec<u32>>,
     /// Loss terms; sources are rows.
     pub terms: Vec<Term>,
@@ -27,7 +28,10 @@ pub struct UnionBatch {
 ///
 /// # Errors
 /// Views that are not valid, terms outside the tokens, and whatever the decoder cannot take.
-pub fn union_log_probabilities(model: &Decoder, union: &UnionBatch) -> Result<Vec<TermLogp>, TrainError> {
+pub fn union_log_probabilities(
+    model: &Decoder,
+    union: &UnionBatch,
+) -> Result<Vec<TermLogp>, TrainError> {
     let (tokens, found) = (union.tokens.len(), union.visible.len());
     if tokens != found {
         return Err(TrainError::ArrayLength { row: 0, array: "visible", tokens, found });

@@ -1,4 +1,5 @@
-//! Contract: a batch pads rows so that padding sees nothing and nobody sees it, and refuses sequences that cannot be.
+//! Contract: a batch pads rows so that padding sees nothing and nobody sees it, and refuses
+//! sequences that cannot be.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -6,7 +7,9 @@ use burn::tensor::Device;
 use fixtures::causal;
 use pleach_kernels::KernelError;
 use pleach_layout::Sequence;
-use pleach_train::{Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError};
+use pleach_train::{
+    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError,
+};
 
 fn device() -> Device {
     DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap()
@@ -24,7 +27,10 @@ fn rows_are_padded_to_the_longest() {
     assert_eq!(batch.dims(), [2, 4]);
     assert_eq!(batch.mask().row_ends(0), Some(&[2, 2, 2, 3][..]));
     assert_eq!(batch.position_rows(), [[0, 1, 0, 0], [0, 1, 2, 3]]);
-    assert_eq!(batch.tokens_bt().into_data().iter::<i64>().collect::<Vec<_>>(), [9, 8, 0, 0, 1, 2, 3, 4]);
+    assert_eq!(
+        batch.tokens_bt().into_data().iter::<i64>().collect::<Vec<_>>(),
+        [9, 8, 0, 0, 1, 2, 3, 4]
+    );
     assert_eq!(batch.terms().sources, [0, 4, 5, 6]);
     assert_eq!(batch.terms().targets, [8, 2, 3, 4]);
     assert_eq!(batch.largest_token(), 9);
@@ -34,9 +40,18 @@ fn rows_are_padded_to_the_longest() {
 fn sequences_that_cannot_be_are_refused() {
     assert_eq!(Batch::new(&[], &device()).unwrap_err(), TrainError::EmptyRow { row: 0 });
     assert_eq!(refuse(|s| *s = Sequence::default()), TrainError::EmptyRow { row: 1 });
-    assert_eq!(refuse(|s| s.positions.clear()), TrainError::ArrayLength { row: 1, array: "positions", tokens: 3, found: 0 });
-    assert_eq!(refuse(|s| s.ends.truncate(2)), TrainError::ArrayLength { row: 1, array: "ends", tokens: 3, found: 2 });
-    assert!(matches!(refuse(|s| s.terms[0].source = 3), TrainError::TermSource { row: 1, source_index: 3, tokens: 3, .. }));
+    assert_eq!(
+        refuse(|s| s.positions.clear()),
+        TrainError::ArrayLength { row: 1, array: "positions", tokens: 3, found: 0 }
+    );
+    assert_eq!(
+        refuse(|s| s.ends.truncate(2)),
+        TrainError::ArrayLength { row: 1, array: "ends", tokens: 3, found: 2 }
+    );
+    assert!(matches!(
+        refuse(|s| s.terms[0].source = 3),
+        TrainError::TermSource { row: 1, source_index: 3, tokens: 3, .. }
+    ));
     let before = KernelError::EndBeforeToken { row: 1, token: 2, end: 1 };
     assert_eq!(refuse(|s| s.ends[2] = 1), TrainError::Kernel(before));
 }
@@ -50,7 +65,9 @@ fn an_end_inside_the_padding_is_refused() {
 #[test]
 fn a_windowed_mask_is_planned_once_per_batch() {
     let batch = Batch::new(&[&causal(&[1, 2, 3, 4]), &causal(&[5, 6])], &device()).unwrap();
-    let plan = |batch: &Batch, window| batch.windowed_mask(window).unwrap().row_positions(0).map(<[i32]>::as_ptr);
+    let plan = |batch: &Batch, window| {
+        batch.windowed_mask(window).unwrap().row_positions(0).map(<[i32]>::as_ptr)
+    };
     assert_eq!(batch.windowed_mask(2).unwrap().window(), Some(2));
     assert_eq!(batch.windowed_mask(2).unwrap().row_positions(1), Some(&[0, 1, 0, 0][..]));
     assert_eq!(plan(&batch, 2), plan(&batch, 2));

@@ -1,5 +1,6 @@
-//! Contract: a Hugging Face folder, sharded or not, in any float dtype, gives the decoder that was saved; a missing, unexpected or wrongly
-//! shaped tensor is an error that names tensor and file; gradients are saved under the checkpoint's own names and shapes.
+//! Contract: a Hugging Face folder, sharded or not, in any float dtype, gives the decoder that was
+//! saved; a missing, unexpected or wrongly shaped tensor is an error that names tensor and file;
+//! gradients are saved under the checkpoint's own names and shapes.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -12,7 +13,8 @@ use fixtures::{
 };
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError, evaluate, load_decoder, log_probabilities, read_config,
+    Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError, evaluate, load_decoder,
+    log_probabilities, read_config,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use std::{
@@ -58,16 +60,25 @@ fn single(folder: &TempDir) -> PathBuf {
 fn read(path: &Path) -> Stored {
     let bytes = fs::read(path).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
-    let entry = |(name, view): (String, TensorView<'_>)| (name, (view.dtype(), view.shape().to_vec(), view.data().to_vec()));
+    let entry = |(name, view): (String, TensorView<'_>)| {
+        (name, (view.dtype(), view.shape().to_vec(), view.data().to_vec()))
+    };
     file.tensors().into_iter().map(entry).collect()
 }
 
 fn write(path: &Path, stored: &Stored) {
     let view = |(name, (dtype, shape, bytes)): (&String, &(Dtype, Vec<usize>, Vec<u8>))| {
-        (name.clone(), TensorView::new(*dtype, shape.clone(), bytes).unwrap().data().to_vec(), *dtype, shape.clone())
+        (
+            name.clone(),
+            TensorView::new(*dtype, shape.clone(), bytes).unwrap().data().to_vec(),
+            *dtype,
+            shape.clone(),
+        )
     };
     let owned: Vec<_> = stored.iter().map(view).collect();
-    let views = owned.iter().map(|(name, bytes, dtype, shape)| (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap()));
+    let views = owned.iter().map(|(name, bytes, dtype, shape)| {
+        (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap())
+    });
     safetensors::serialize_to_file(views, None, path).unwrap();
 }
 
@@ -139,7 +150,8 @@ fn shards_that_disagree_with_the_index_are_refused() {
     let mut more = stored.clone();
     more.insert("model.extra".to_owned(), stored.values().next().unwrap().clone());
     write(&part, &more);
-    let unexpected = TrainError::UnexpectedTensor { path: part.clone(), name: "model.extra".to_owned() };
+    let unexpected =
+        TrainError::UnexpectedTensor { path: part.clone(), name: "model.extra".to_owned() };
     assert_eq!(load(&folder).unwrap_err(), unexpected);
     fs::remove_file(&part).unwrap();
     assert!(load(&folder).unwrap_err().to_string().contains("part-1.safetensors"));
@@ -151,7 +163,8 @@ fn bfloat16_and_float16_weights_are_cast_to_the_asked_dtype() {
         let folder = folder(Family::Llama);
         edit(&folder, |stored| {
             for (kind, _, bytes) in stored.values_mut() {
-                let values = bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+                let values =
+                    bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
                 let halves = values.flat_map(|value| match dtype {
                     Dtype::BF16 => ((value.to_bits() >> 16) as u16).to_le_bytes(),
                     _ => half_bits(value).to_le_bytes(),
@@ -172,7 +185,9 @@ fn half_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     let exponent = ((bits >> 23) & 0xff) as i32 - 127 + 15;
     match exponent {
-        1..=30 => ((bits >> 16) & 0x8000) as u16 | (exponent as u16) << 10 | ((bits >> 13) & 0x3ff) as u16,
+        1..=30 => {
+            ((bits >> 16) & 0x8000) as u16 | (exponent as u16) << 10 | ((bits >> 13) & 0x3ff) as u16
+        }
         _ => 0,
     }
 }
@@ -248,7 +263,10 @@ fn integer_weights_and_damaged_files_are_refused() {
     let folder = folder(Family::Llama);
     edit(&folder, |stored| stored.get_mut("model.norm.weight").unwrap().0 = Dtype::I32);
     let found = load(&folder).unwrap_err().to_string();
-    assert!(found.contains("`model.norm.weight`") && found.contains("only float weights"), "{found}");
+    assert!(
+        found.contains("`model.norm.weight`") && found.contains("only float weights"),
+        "{found}"
+    );
     let bytes = fs::read(single(&folder)).unwrap();
     fs::write(single(&folder), &bytes[..bytes.len() / 2]).unwrap();
     let found = load(&folder).unwrap_err().to_string();

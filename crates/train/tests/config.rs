@@ -1,9 +1,13 @@
-//! Contract: every key of a `config.json` is used, or known not to change the function, or an error that names file and key.
+//! Contract: every key of a `config.json` is used, or known not to change the function, or an error
+//! that names file and key.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
 use fixtures::near::{FORMULA, assert_near};
-use pleach_train::{Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, RopeScaling, TrainError, Workload};
+use pleach_train::{
+    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, RopeScaling, TrainError,
+    Workload,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -47,8 +51,14 @@ fn problem(config: &Value) -> (String, String) {
 #[test]
 fn the_three_families_are_read() {
     let llama = parse(&base("llama")).unwrap();
-    assert_eq!((llama.family, llama.kv_heads, llama.head_dim, llama.layers), (Family::Llama, 2, 16, 3));
-    assert_eq!((llama.rms_norm_eps, llama.rope_theta, llama.tie_word_embeddings), (1e-5, 500000.0, true));
+    assert_eq!(
+        (llama.family, llama.kv_heads, llama.head_dim, llama.layers),
+        (Family::Llama, 2, 16, 3)
+    );
+    assert_eq!(
+        (llama.rms_norm_eps, llama.rope_theta, llama.tie_word_embeddings),
+        (1e-5, 500000.0, true)
+    );
     assert!(!llama.qkv_bias && !llama.qk_norm && llama.windows == [None, None, None]);
     let qwen2 = parse(&base("qwen2")).unwrap();
     assert!(qwen2.qkv_bias && !qwen2.output_bias && !qwen2.qk_norm);
@@ -65,7 +75,14 @@ fn absent_keys_have_the_familys_defaults() {
     assert_eq!(parse(&without("llama", "rope_theta")).unwrap().rope_theta, 10_000.0);
     assert_eq!(problem(&without("qwen3", "head_dim")).0, "head_dim");
     assert_eq!(problem(&without("qwen2", "num_key_value_heads")).0, "num_key_value_heads");
-    for key in ["model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size"] {
+    for key in [
+        "model_type",
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "vocab_size",
+    ] {
         let (found, problem) = problem(&without("llama", key));
         assert!(found == key && problem.contains("is missing"), "{found}: {problem}");
     }
@@ -80,9 +97,11 @@ fn keys_that_leave_the_function_alone_are_accepted() {
         "attention_bias": false, "mlp_bias": false, "is_llama_config": true, "transformers.js_config": {"a": 1}
     });
     assert_eq!(parse(&with("llama", &neutral)).unwrap(), parse(&base("llama")).unwrap());
-    let windows = json!({"sliding_window": null, "use_sliding_window": false, "max_window_layers": 2});
+    let windows =
+        json!({"sliding_window": null, "use_sliding_window": false, "max_window_layers": 2});
     assert_eq!(parse(&with("qwen3", &windows)).unwrap(), parse(&base("qwen3")).unwrap());
-    let inactive = json!({"sliding_window": 4096, "use_sliding_window": false, "max_window_layers": 2});
+    let inactive =
+        json!({"sliding_window": 4096, "use_sliding_window": false, "max_window_layers": 2});
     assert_eq!(parse(&with("qwen2", &inactive)).unwrap(), parse(&base("qwen2")).unwrap());
 }
 
@@ -90,7 +109,12 @@ fn keys_that_leave_the_function_alone_are_accepted() {
 fn keys_that_change_the_function_are_refused_by_name() {
     let refused = [
         ("llama", json!({"logit_scale": 0.5}), "logit_scale", "is not known"),
-        ("llama", json!({"quantization_config": {"bits": 4}}), "quantization_config", "is not known"),
+        (
+            "llama",
+            json!({"quantization_config": {"bits": 4}}),
+            "quantization_config",
+            "is not known",
+        ),
         ("llama", json!({"hidden_act": "gelu"}), "hidden_act", "only \"silu\""),
         ("qwen2", json!({"use_mrope": true}), "use_mrope", "only false"),
         ("llama", json!({"pretraining_tp": 2}), "pretraining_tp", "only 1"),
@@ -102,15 +126,35 @@ fn keys_that_change_the_function_are_refused_by_name() {
             "rope_scaling.rope_type",
             "`linear` is not supported",
         ),
-        ("llama", json!({"rope_scaling": {"rope_type": "yarn"}}), "rope_scaling.rope_type", "`yarn` is not supported"),
-        ("llama", json!({"rope_parameters": {"rope_type": "default", "mscale": 1}}), "rope_parameters.mscale", "is not known"),
-        ("llama", json!({"rope_parameters": {"rope_theta": 1.0}}), "rope_parameters.rope_theta", "make them agree"),
+        (
+            "llama",
+            json!({"rope_scaling": {"rope_type": "yarn"}}),
+            "rope_scaling.rope_type",
+            "`yarn` is not supported",
+        ),
+        (
+            "llama",
+            json!({"rope_parameters": {"rope_type": "default", "mscale": 1}}),
+            "rope_parameters.mscale",
+            "is not known",
+        ),
+        (
+            "llama",
+            json!({"rope_parameters": {"rope_theta": 1.0}}),
+            "rope_parameters.rope_theta",
+            "make them agree",
+        ),
         ("llama", json!({"rope_parameters": {}, "rope_scaling": {}}), "rope_scaling", "keep one"),
         ("llama", json!({"partial_rotary_factor": 0.5}), "partial_rotary_factor", "only 1.0"),
         ("qwen2", json!({"attention_bias": false}), "attention_bias", "only true"),
         ("qwen3", json!({"mlp_bias": true}), "mlp_bias", "only false"),
         ("qwen3", json!({"use_sliding_window": true}), "sliding_window", "is missing"),
-        ("qwen3", json!({"use_sliding_window": true, "sliding_window": 8}), "max_window_layers", "is missing"),
+        (
+            "qwen3",
+            json!({"use_sliding_window": true, "sliding_window": 8}),
+            "max_window_layers",
+            "is missing",
+        ),
         ("mistral", json!({}), "model_type", "`mistral` is not supported"),
         ("llama", json!({"hidden_size": "64"}), "hidden_size", "expected a whole number"),
         ("llama", json!({"hidden_size": -1}), "hidden_size", "expected a whole number"),
@@ -123,9 +167,12 @@ fn keys_that_change_the_function_are_refused_by_name() {
 
 #[test]
 fn sizes_that_do_not_fit_are_refused() {
-    for change in
-        [json!({"head_dim": 15}), json!({"num_key_value_heads": 3}), json!({"vocab_size": 0}), json!({"rms_norm_eps": 0.0})]
-    {
+    for change in [
+        json!({"head_dim": 15}),
+        json!({"num_key_value_heads": 3}),
+        json!({"vocab_size": 0}),
+        json!({"rms_norm_eps": 0.0}),
+    ] {
         let found = parse(&with("llama", &change)).unwrap_err();
         assert!(matches!(&found, TrainError::File { .. }), "{change}: {found}");
     }
@@ -135,21 +182,36 @@ fn sizes_that_do_not_fit_are_refused() {
 
 #[test]
 fn absurd_sizes_are_refused_by_name_before_anything_is_allocated() {
-    for key in ["vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim"] {
+    for key in [
+        "vocab_size",
+        "hidden_size",
+        "intermediate_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+    ] {
         for size in [(1 << 31) + 1, u64::MAX] {
             let (found, problem) = problem(&with("llama", &json!({key: size})));
-            assert!(found == key && problem.contains("a whole number of at most 2147483648"), "{found}: {problem}");
+            assert!(
+                found == key && problem.contains("a whole number of at most 2147483648"),
+                "{found}: {problem}"
+            );
         }
     }
     for layers in [(1 << 16) + 1, 1 << 31, u64::MAX] {
         let (found, problem) = problem(&with("llama", &json!({"num_hidden_layers": layers})));
-        assert!(found == "num_hidden_layers" && problem.contains("at most 65536"), "{found}: {problem}");
+        assert!(
+            found == "num_hidden_layers" && problem.contains("at most 65536"),
+            "{found}: {problem}"
+        );
     }
     let mut config = DecoderConfig::small(Family::Llama, (1 << 31) + 1, 1);
     let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    let found = Decoder::seeded(config.clone(), 1, Precision::F32, &device).unwrap_err().to_string();
+    let found =
+        Decoder::seeded(config.clone(), 1, Precision::F32, &device).unwrap_err().to_string();
     assert!(found.contains("vocab_size is 2147483649: give at most 2147483648"), "{found}");
-    (config.vocab_size, config.layers, config.windows) = (10, (1 << 16) + 1, vec![None; (1 << 16) + 1]);
+    (config.vocab_size, config.layers, config.windows) =
+        (10, (1 << 16) + 1, vec![None; (1 << 16) + 1]);
     let found = Decoder::seeded(config, 1, Precision::F32, &device).unwrap_err().to_string();
     assert!(found.contains("layers is 65537: give at most 65536"), "{found}");
 }
@@ -168,9 +230,20 @@ fn what_a_huge_model_needs_is_counted_without_overflow() {
     assert_eq!(huge.parameters(), u64::MAX);
     for gradients in [false, true] {
         let workload = Workload { rows: 1, time: usize::MAX, terms: usize::MAX, batches: 2 };
-        assert_eq!(MemoryEstimate::new(&huge, Precision::F64, workload, gradients).total(), u64::MAX);
-        assert_eq!(MemoryEstimate::replay(&huge, Precision::F64, workload, u64::MAX).total(), u64::MAX);
-        assert_eq!(MemoryEstimate::union(&huge, Precision::F64, workload).beside_gradients(&huge, 2).total(), u64::MAX);
+        assert_eq!(
+            MemoryEstimate::new(&huge, Precision::F64, workload, gradients).total(),
+            u64::MAX
+        );
+        assert_eq!(
+            MemoryEstimate::replay(&huge, Precision::F64, workload, u64::MAX).total(),
+            u64::MAX
+        );
+        assert_eq!(
+            MemoryEstimate::union(&huge, Precision::F64, workload)
+                .beside_gradients(&huge, 2)
+                .total(),
+            u64::MAX
+        );
     }
 }
 
@@ -185,9 +258,11 @@ fn windows_belong_to_layers() {
     assert_eq!(parse(&with("qwen3", &typed)).unwrap().windows, [Some(8), None, Some(8)]);
     let full = json!({"layer_types": ["full_attention", "full_attention", "full_attention"]});
     assert_eq!(parse(&with("llama", &full)).unwrap().windows, [None, None, None]);
-    for types in
-        [json!(["full_attention"]), json!(["full_attention", "full_attention", "sliding_attention"]), json!(["a", "b", "c"])]
-    {
+    for types in [
+        json!(["full_attention"]),
+        json!(["full_attention", "full_attention", "sliding_attention"]),
+        json!(["a", "b", "c"]),
+    ] {
         assert_eq!(problem(&with("qwen3", &json!({"layer_types": types}))).0, "layer_types");
     }
 }
@@ -199,8 +274,12 @@ fn llama3_scaling_keeps_high_frequencies_and_divides_low_ones() {
         "original_max_position_embeddings": 8192
     }});
     let scaled = parse(&with("llama", &scaling)).unwrap();
-    assert!(matches!(scaled.rope_scaling, RopeScaling::Llama3 { factor: 8.0, original_context: 8192.0, .. }));
-    // transformers 5.24, `_compute_llama3_parameters`, head_dim 16, base 500000, evaluated in float64.
+    assert!(matches!(
+        scaled.rope_scaling,
+        RopeScaling::Llama3 { factor: 8.0, original_context: 8192.0, .. }
+    ));
+    // transformers 5.24, `_compute_llama3_parameters`, head_dim 16, base 500000, evaluated in
+    // float64.
     let expected = [
         1.0,
         0.19392274474868576,

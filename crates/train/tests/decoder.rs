@@ -1,5 +1,5 @@
-//! Contract: the decoder computes in the dtype it is given, is the same for a seed on every machine, honours sliding windows by position,
-//! and agrees between devices.
+//! Contract: the decoder computes in the dtype it is given, is the same for a seed on every
+//! machine, honours sliding windows by position, and agrees between devices.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -9,8 +9,8 @@ use fixtures::{
 };
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Evaluation, Family, Precision, TrainError, compare, evaluate, log_probabilities,
-    relative_gradient_error,
+    Decoder, DecoderConfig, DeviceName, Evaluation, Family, Precision, TrainError, compare,
+    evaluate, log_probabilities, relative_gradient_error,
 };
 
 const FAMILIES: [Family; 3] = [Family::Llama, Family::Qwen2, Family::Qwen3];
@@ -37,8 +37,12 @@ fn packed() -> Sequence {
 }
 
 fn segments() -> Vec<Sequence> {
-    let sequence = |tokens: &[u32], terms: [Term; 2]| Sequence { terms: terms.to_vec(), ..causal(tokens) };
-    vec![sequence(&[1, 2, 3, 4, 5], [term(1, 3, 0), term(3, 5, 1)]), sequence(&[1, 2, 6, 7, 8], [term(1, 6, 2), term(3, 8, 3)])]
+    let sequence =
+        |tokens: &[u32], terms: [Term; 2]| Sequence { terms: terms.to_vec(), ..causal(tokens) };
+    vec![
+        sequence(&[1, 2, 3, 4, 5], [term(1, 3, 0), term(3, 5, 1)]),
+        sequence(&[1, 2, 6, 7, 8], [term(1, 6, 2), term(3, 8, 3)]),
+    ]
 }
 
 fn run(model: &Decoder) -> Evaluation {
@@ -55,7 +59,8 @@ fn a_seed_gives_the_same_decoder_everywhere() {
     let model = model(DecoderConfig::small(Family::Llama, 50, 2), Precision::F64, cpu());
     let found = log_probabilities(&model, &[packed()], &mut |_| {}).unwrap();
     let found: Vec<f64> = found.iter().map(|term| term.logp).collect();
-    let expected = [-4.356082219552166, -2.5211770379354266, -3.2828190822864576, -3.6948492765959675];
+    let expected =
+        [-4.356082219552166, -2.5211770379354266, -3.2828190822864576, -3.6948492765959675];
     assert_all_near(&found, &expected, near::LOGP, "log p");
 }
 
@@ -108,9 +113,12 @@ fn every_device_gives_the_same_gradients() {
 /// The best precision of a device, or `None` with a note on stderr.
 fn available(device: DeviceName) -> Option<Precision> {
     match device.open() {
-        Ok(_) => [Precision::F64, Precision::F32].into_iter().find(|&p| device.check_precision(p).is_ok()),
+        Ok(_) => [Precision::F64, Precision::F32]
+            .into_iter()
+            .find(|&p| device.check_precision(p).is_ok()),
         Err(error) => {
-            let required = device == DeviceName::Wgpu && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|v| v == "1");
+            let required = device == DeviceName::Wgpu
+                && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|v| v == "1");
             assert!(!required, "PLEACH_REQUIRE_WGPU=1: {error}");
             eprintln!("skipped on {device}: {error}");
             None
@@ -124,15 +132,30 @@ fn devices_and_dtypes_have_names() {
         assert_eq!(device.name().parse(), Ok(device));
     }
     assert_eq!("f64".parse(), Ok(Precision::F64));
-    assert!("tpu".parse::<DeviceName>().unwrap_err().to_string().contains("use flex, ndarray, wgpu or cuda"));
+    assert!(
+        "tpu"
+            .parse::<DeviceName>()
+            .unwrap_err()
+            .to_string()
+            .contains("use flex, ndarray, wgpu or cuda")
+    );
     assert!("f16".parse::<Precision>().unwrap_err().to_string().contains("use f32 or f64"));
     for device in [DeviceName::Wgpu, DeviceName::Cuda] {
-        assert!(matches!(device.check_precision(Precision::F64), Err(TrainError::PrecisionUnavailable { .. })), "{device}");
+        assert!(
+            matches!(
+                device.check_precision(Precision::F64),
+                Err(TrainError::PrecisionUnavailable { .. })
+            ),
+            "{device}"
+        );
         assert_eq!(device.check_precision(Precision::F32), Ok(()));
     }
     if cfg!(not(feature = "cuda")) {
         let found = DeviceName::Cuda.open().unwrap_err();
-        assert_eq!(found.to_string(), "device `cuda` is not built in: build with `--features cuda`");
+        assert_eq!(
+            found.to_string(),
+            "device `cuda` is not built in: build with `--features cuda`"
+        );
     }
 }
 
@@ -160,7 +183,8 @@ fn impossible_configurations_are_refused() {
 fn parameters_are_counted() {
     for family in FAMILIES {
         let config = DecoderConfig::small(family, 50, 2);
-        let counted = burn::module::Module::num_params(&model(config.clone(), Precision::F32, cpu()));
+        let counted =
+            burn::module::Module::num_params(&model(config.clone(), Precision::F32, cpu()));
         assert_eq!(config.parameters(), counted as u64, "{family:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Contract: settings that mean nothing, pairs that fit no batch, batches of several trees and teachers on another device are refused in
-//! clear words, before a tensor is touched.
+//! Contract: settings that mean nothing, pairs that fit no batch, batches of several trees and
+//! teachers on another device are refused in clear words, before a tensor is touched.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -10,7 +10,8 @@ use fixtures::{
     table::{Table, device},
 };
 use pleach_train::{
-    Alignment, Batch, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Support, TrainError,
+    Alignment, Batch, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, ObjectiveError,
+    Pairs, Support, TrainError,
 };
 
 #[test]
@@ -18,7 +19,10 @@ fn settings_and_pairs_that_mean_nothing_are_refused() {
     let two = two();
     let table = Table::seeded(1);
     let refuse = |config: DivergenceConfig| {
-        let sides = ((&table, table.hidden(&two.student).unwrap()), (&table, table.hidden(&two.teacher).unwrap()));
+        let sides = (
+            (&table, table.hidden(&two.student).unwrap()),
+            (&table, table.hidden(&two.teacher).unwrap()),
+        );
         config.init().forward_hidden(sides.0, sides.1, &two.pairs).map(|_| ()).unwrap_err()
     };
     assert_eq!(refuse(DivergenceConfig::new().with_chunk(0)), TrainError::EmptyChunk);
@@ -36,18 +40,36 @@ fn settings_and_pairs_that_mean_nothing_are_refused() {
         refuse(DivergenceConfig::new().with_support(Support::TopK(0))),
         TrainError::Objective(ObjectiveError::Setting { .. })
     ));
-    let aligned =
-        |student, teacher| Pairs::new(two.student.terms(), two.teacher.terms(), [Alignment { student, teacher }]).unwrap_err();
+    let aligned = |student, teacher| {
+        Pairs::new(two.student.terms(), two.teacher.terms(), [Alignment { student, teacher }])
+            .unwrap_err()
+    };
     assert_eq!(
         aligned((9, 0), (0, 0)),
-        TrainError::Objective(ObjectiveError::Unpaired { generation: 9, offset: 0, side: "student" })
+        TrainError::Objective(ObjectiveError::Unpaired {
+            generation: 9,
+            offset: 0,
+            side: "student"
+        })
     );
     assert_eq!(
         aligned((0, 0), (9, 0)),
-        TrainError::Objective(ObjectiveError::Unpaired { generation: 9, offset: 0, side: "teacher" })
+        TrainError::Objective(ObjectiveError::Unpaired {
+            generation: 9,
+            offset: 0,
+            side: "teacher"
+        })
     );
     let found = aligned((0, 0), (0, 0));
-    assert_eq!(found, TrainError::Objective(ObjectiveError::Misaligned { generation: 0, offset: 0, expected: 1, found: 2 }));
+    assert_eq!(
+        found,
+        TrainError::Objective(ObjectiveError::Misaligned {
+            generation: 0,
+            offset: 0,
+            expected: 1,
+            found: 2
+        })
+    );
 }
 
 #[test]
@@ -56,8 +78,16 @@ fn pairs_that_were_written_by_hand_are_checked_against_the_hidden_states() {
     let refuse = |change: fn(&mut Pairs)| {
         let mut pairs = two.pairs.clone();
         change(&mut pairs);
-        let sides = ((&table, table.hidden(&two.student).unwrap()), (&table, table.hidden(&two.teacher).unwrap()));
-        match DivergenceConfig::new().init().forward_hidden(sides.0, sides.1, &pairs).map(|_| ()).unwrap_err() {
+        let sides = (
+            (&table, table.hidden(&two.student).unwrap()),
+            (&table, table.hidden(&two.teacher).unwrap()),
+        );
+        match DivergenceConfig::new()
+            .init()
+            .forward_hidden(sides.0, sides.1, &pairs)
+            .map(|_| ())
+            .unwrap_err()
+        {
             TrainError::Objective(error) => error,
             error => panic!("{error}"),
         }
@@ -96,7 +126,11 @@ fn a_teacher_on_another_device_is_refused() {
     let [b, t, width] = table.hidden(&two.teacher).unwrap().dims();
     let elsewhere_btc = Tensor::<3>::zeros([b, t, width], (&other, DType::F32));
     let student = (&table, table.hidden(&two.student).unwrap());
-    let refused = DivergenceConfig::new().init().forward_hidden(student, (&table, elsewhere_btc), &two.pairs);
+    let refused =
+        DivergenceConfig::new().init().forward_hidden(student, (&table, elsewhere_btc), &two.pairs);
     let refused = refused.map(|_| ()).unwrap_err();
-    assert!(matches!(&refused, TrainError::Unsupported { what } if what.contains("two devices")), "{refused}");
+    assert!(
+        matches!(&refused, TrainError::Unsupported { what } if what.contains("two devices")),
+        "{refused}"
+    );
 }

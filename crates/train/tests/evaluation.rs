@@ -1,5 +1,5 @@
-//! Contract: a sequence without tokens has nothing to run and changes nothing, gradients name every parameter even so, and a model that
-//! cannot be differentiated is an error and not an equality.
+//! Contract: a sequence without tokens has nothing to run and changes nothing, gradients name every
+//! parameter even so, and a model that cannot be differentiated is an error and not an equality.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -7,8 +7,8 @@ use burn::module::Module;
 use fixtures::causal;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Evaluation, Family, GradientMap, Precision, TrainError, compare, evaluate,
-    log_probabilities, replay,
+    Decoder, DecoderConfig, DeviceName, Evaluation, Family, GradientMap, Precision, TrainError,
+    compare, evaluate, log_probabilities, replay,
 };
 
 fn model() -> Decoder {

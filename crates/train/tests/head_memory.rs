@@ -1,4 +1,5 @@
-//! Contract: no objective holds an array of loss terms x vocabulary, forward or backward: its peak stays below one such array.
+//! Contract: no objective holds an array of loss terms x vocabulary, forward or backward: its peak
+//! stays below one such array.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use burn::{
@@ -7,8 +8,8 @@ use burn::{
 };
 use peak_alloc::PeakAlloc;
 use pleach_train::{
-    Batch, BatchTerms, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, NllConfig, Pairs, PolicyGradientConfig,
-    PolicySignal, Support, TrainError,
+    Batch, BatchTerms, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, NllConfig, Pairs,
+    PolicyGradientConfig, PolicySignal, Support, TrainError,
 };
 
 const TERMS: usize = 1024;
@@ -27,7 +28,9 @@ struct Head {
 
 impl CausalModel for Head {
     fn hidden(&self, _batch: &Batch) -> Result<Tensor<3>, TrainError> {
-        Err(TrainError::Unsupported { what: "this model is a head alone: give hidden states".to_owned() })
+        Err(TrainError::Unsupported {
+            what: "this model is a head alone: give hidden states".to_owned(),
+        })
     }
 
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
@@ -37,7 +40,8 @@ impl CausalModel for Head {
 
 fn noise<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
     let count = shape.iter().product();
-    let values: Vec<f32> = (0..count).map(|at: usize| (at * 7919 % 1009) as f32 / 504.5 - 1.0).collect();
+    let values: Vec<f32> =
+        (0..count).map(|at: usize| (at * 7919 % 1009) as f32 / 504.5 - 1.0).collect();
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
@@ -71,17 +75,29 @@ fn every_objective_peaks_below_one_array_of_terms_by_vocabulary() {
     };
     let teacher = head.valid();
     let divergence = |kind, support| {
-        let config = DivergenceConfig::new().with_chunk(CHUNK).with_kind(kind).with_support(support).init();
-        config.forward_hidden((&head, hidden.clone()), (&teacher, hidden.clone()), &pairs).unwrap().loss
+        let config =
+            DivergenceConfig::new().with_chunk(CHUNK).with_kind(kind).with_support(support).init();
+        config
+            .forward_hidden((&head, hidden.clone()), (&teacher, hidden.clone()), &pairs)
+            .unwrap()
+            .loss
     };
-    let mut peaks =
-        vec![peak(|| NllConfig::new().with_chunk(CHUNK).init().forward_hidden(&head, hidden.clone(), &terms).unwrap().loss)];
+    let mut peaks = vec![peak(|| {
+        NllConfig::new()
+            .with_chunk(CHUNK)
+            .init()
+            .forward_hidden(&head, hidden.clone(), &terms)
+            .unwrap()
+            .loss
+    })];
     peaks.push(peak(|| {
         let signal = PolicySignal::new(vec![1.0; TERMS], vec![-8.0; TERMS]);
         let config = PolicyGradientConfig::new().with_chunk(CHUNK).init();
         config.forward_hidden(&head, hidden.clone(), &terms, &signal).unwrap().loss
     }));
-    for kind in [DivergenceKind::ForwardKl, DivergenceKind::ReverseKl, DivergenceKind::JensenShannon(0.5)] {
+    for kind in
+        [DivergenceKind::ForwardKl, DivergenceKind::ReverseKl, DivergenceKind::JensenShannon(0.5)]
+    {
         for support in [Support::Vocabulary, Support::TopK(16), Support::SampledToken] {
             peaks.push(peak(|| divergence(kind, support)));
         }

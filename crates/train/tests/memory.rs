@@ -1,4 +1,5 @@
-//! Contract: the memory estimate is within a third of the real peak of a CPU device, so that refusing by it refuses the right things.
+//! Contract: the memory estimate is within a third of the real peak of a CPU device, so that
+//! refusing by it refuses the right things.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -6,8 +7,8 @@ use fixtures::causal;
 use peak_alloc::PeakAlloc;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, UnionBatch, Workload, evaluate, log_probabilities,
-    replay, union_log_probabilities,
+    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, UnionBatch, Workload,
+    evaluate, log_probabilities, replay, union_log_probabilities,
 };
 use std::sync::Mutex;
 
@@ -42,7 +43,12 @@ fn peak<T>(run: impl FnOnce() -> T) -> f64 {
 }
 
 /// Peak bytes above what was live before, and the estimate.
-fn measure(time: usize, layers: usize, vocabulary: usize, gradients: bool) -> (f64, f64, MemoryEstimate) {
+fn measure(
+    time: usize,
+    layers: usize,
+    vocabulary: usize,
+    gradients: bool,
+) -> (f64, f64, MemoryEstimate) {
     let (config, tokens) = shape(time, layers, vocabulary);
     let sequences = [causal(&tokens)];
     let real = peak(|| {
@@ -61,7 +67,9 @@ fn measure(time: usize, layers: usize, vocabulary: usize, gradients: bool) -> (f
 fn the_estimate_is_within_a_third_of_the_real_peak() {
     let _one = ONE_AT_A_TIME.lock().unwrap();
     let mut wrong = Vec::new();
-    for (time, layers, vocabulary) in [(768, 2, 64), (512, 4, 64), (64, 6, 64), (128, 2, 8192), (256, 1, 32768), (16, 32, 64)] {
+    for (time, layers, vocabulary) in
+        [(768, 2, 64), (512, 4, 64), (64, 6, 64), (128, 2, 8192), (256, 1, 32768), (16, 32, 64)]
+    {
         for gradients in [true, false] {
             let (real, estimated, parts) = measure(time, layers, vocabulary, gradients);
             let ratio = estimated / real;
@@ -96,11 +104,17 @@ fn gradients_of_batches_and_evaluations_before_are_counted() {
     run(1);
     let growth = run(3) - run(1);
     let map = 8 * config.parameters();
-    assert!((0.9..=1.1).contains(&(growth / map as f64)), "{growth:.2e} more for two more batches, a map is {map} bytes");
+    assert!(
+        (0.9..=1.1).contains(&(growth / map as f64)),
+        "{growth:.2e} more for two more batches, a map is {map} bytes"
+    );
     let before = ALLOCATED.current_usage();
     let kept = evaluate(&model, &sequences, &mut |_| {}).unwrap();
     let held = ALLOCATED.current_usage() - before;
-    assert!((0.9..=1.1).contains(&(held as f64 / map as f64)), "{held} bytes are kept, a map is {map}");
+    assert!(
+        (0.9..=1.1).contains(&(held as f64 / map as f64)),
+        "{held} bytes are kept, a map is {map}"
+    );
     drop(kept);
     let estimate = |count: usize| {
         let workload = Workload::of(&sequences[..count])[0];
@@ -115,14 +129,19 @@ fn the_estimate_of_a_replay_is_within_a_third_of_the_real_peak() {
     let _one = ONE_AT_A_TIME.lock().unwrap();
     for (time, life, width) in [(96, 96, 64), (96, 24, 64), (96, 24, 256)] {
         let (mut config, tokens) = shape(time, 2, 64);
-        (config.kv_heads, config.head_dim, config.hidden_size, config.intermediate_size) = (4, 64, width, 4 * width);
+        (config.kv_heads, config.head_dim, config.hidden_size, config.intermediate_size) =
+            (4, 64, width, 4 * width);
         let ends: Vec<i32> = (0..time).map(|token| time.min(token + life) as i32).collect();
         let pairs = ends.iter().zip(0..).map(|(&end, token)| (end - token) as u64).sum();
         let tape = Sequence { ends, ..causal(&tokens) };
         let real = peak(|| replay(&seeded(&config), std::slice::from_ref(&tape)).unwrap());
         let workload = Workload::of(std::slice::from_ref(&tape))[0];
         let estimate = MemoryEstimate::replay(&config, Precision::F32, workload, pairs);
-        assert_within_a_third(&format!("replay of {time} tokens that live for {life}, width {width}"), real, estimate);
+        assert_within_a_third(
+            &format!("replay of {time} tokens that live for {life}, width {width}"),
+            real,
+            estimate,
+        );
     }
 }
 
@@ -161,5 +180,8 @@ fn logits_of_one_chunk_exist_at_a_time() {
     let (half, _, _) = measure(512, 1, 16384, true);
     let all_logits = 512.0 * 16384.0 * 4.0;
     let growth = real - half;
-    assert!(growth < 0.5 * all_logits, "512 more terms cost {growth:.2e} bytes, their logits are {all_logits:.2e}");
+    assert!(
+        growth < 0.5 * all_logits,
+        "512 more terms cost {growth:.2e} bytes, their logits are {all_logits:.2e}"
+    );
 }

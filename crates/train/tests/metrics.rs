@@ -1,4 +1,5 @@
-//! Contract: every health figure is a metric of burn's trainer under its own name; a step that did not measure a figure does not count.
+//! Contract: every health figure is a metric of burn's trainer under its own name; a step that did
+//! not measure a figure does not count.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use burn::data::dataloader::Progress;
@@ -22,7 +23,8 @@ fn number(entry: NumericEntry) -> f64 {
 
 #[test]
 fn every_figure_has_a_metric_of_its_own_name() {
-    let names: HashSet<String> = HealthMetric::all().iter().map(|metric| metric.name().to_string()).collect();
+    let names: HashSet<String> =
+        HealthMetric::all().iter().map(|metric| metric.name().to_string()).collect();
     assert_eq!(names.len(), HealthFigure::ALL.len());
 }
 
@@ -30,10 +32,18 @@ fn every_figure_has_a_metric_of_its_own_name() {
 fn a_metric_is_the_mean_over_rollouts_of_the_steps_that_measured_it() {
     let mut metric = HealthMetric::new(HealthFigure::ClipFraction);
     assert!(metric.value().is_none());
-    assert!(metric.update(&HealthInput { health: Health::default(), rollouts: 5 }, &metadata()).unwrap().is_not_available());
+    assert!(
+        metric
+            .update(&HealthInput { health: Health::default(), rollouts: 5 }, &metadata())
+            .unwrap()
+            .is_not_available()
+    );
     metric.update(&step(4, 1, 1), &metadata()).unwrap();
     metric.update(&step(4, 3, 3), &metadata()).unwrap();
-    assert!(metric.update(&step(4, 4, 0), &metadata()).unwrap().is_not_available(), "a step of no rollouts weighs nothing");
+    assert!(
+        metric.update(&step(4, 4, 0), &metadata()).unwrap().is_not_available(),
+        "a step of no rollouts weighs nothing"
+    );
     assert_eq!(number(metric.value().unwrap()), 0.75);
     assert_eq!(number(metric.running_value().unwrap()), (0.25 + 3.0 * 0.75) / 4.0);
     metric.compute().unwrap();

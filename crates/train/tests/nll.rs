@@ -1,5 +1,6 @@
-//! Contract: the chunked loss over terms equals the plain one, value and every gradient, whatever the chunk, the micro-batches and the
-//! ties between head and embedding; a term of weight 0 leaves no trace in loss or gradient.
+//! Contract: the chunked loss over terms equals the plain one, value and every gradient, whatever
+//! the chunk, the micro-batches and the ties between head and embedding; a term of weight 0 leaves
+//! no trace in loss or gradient.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -13,8 +14,8 @@ use fixtures::{
 };
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, GradientMap, NllConfig, Precision, Reduction, TrainError,
-    collect_gradients, relative_gradient_error,
+    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, GradientMap, NllConfig,
+    Precision, Reduction, TrainError, collect_gradients, relative_gradient_error,
 };
 
 fn model(family: Family) -> Decoder {
@@ -23,9 +24,11 @@ fn model(family: Family) -> Decoder {
     Decoder::seeded(config, 5, Precision::F64, &device.autodiff()).unwrap()
 }
 
-/// Two trees: a prompt with two branches (one source, two targets), and a chain, shorter and with uneven weights.
+/// Two trees: a prompt with two branches (one source, two targets), and a chain, shorter and with
+/// uneven weights.
 fn trees() -> Vec<Sequence> {
-    let term = |source, target, generation, weight| Term { source, target, generation, offset: 0, weight };
+    let term =
+        |source, target, generation, weight| Term { source, target, generation, offset: 0, weight };
     let branched = Sequence {
         tokens: vec![1, 2, 3, 4, 5, 6],
         positions: vec![0, 1, 2, 3, 2, 3],
@@ -102,7 +105,9 @@ fn every_chunk_size_gives_the_plain_loss_and_gradients() {
 fn micro_batches_add_up_to_the_whole() {
     let model = model(Family::Qwen3);
     let weight: f64 = trees().iter().flat_map(|s| &s.terms).map(|term| term.weight).sum();
-    for (whole, part) in [(Reduction::Sum, Reduction::Sum), (Reduction::WeightedMean, Reduction::Over(weight))] {
+    for (whole, part) in
+        [(Reduction::Sum, Reduction::Sum), (Reduction::WeightedMean, Reduction::Over(weight))]
+    {
         let together = run(&model, &trees(), NllConfig::new().with_reduction(whole));
         let mut sum = Run { loss: 0.0, logp: Vec::new(), gradients: GradientMap::default() };
         for sequence in trees() {
@@ -153,12 +158,25 @@ fn where_every_weight_is_0_the_loss_is_0_under_every_reduction_and_so_is_its_gra
     let (mut without_terms, mut silent) = (causal(&[1, 2, 3]), causal(&[1, 2, 3]));
     without_terms.terms.clear();
     silent.terms.iter_mut().for_each(|term| term.weight = 0.0);
-    for reduction in [Reduction::Sum, Reduction::WeightedMean, Reduction::Over(0.0), Reduction::Over(3.0)] {
+    for reduction in
+        [Reduction::Sum, Reduction::WeightedMean, Reduction::Over(0.0), Reduction::Over(3.0)]
+    {
         for sequence in [&without_terms, &silent] {
-            let found = run(&model, std::slice::from_ref(sequence), NllConfig::new().with_reduction(reduction));
-            assert_eq!((found.loss, found.logp.len()), (0.0, sequence.terms.len()), "{reduction:?}");
+            let found = run(
+                &model,
+                std::slice::from_ref(sequence),
+                NllConfig::new().with_reduction(reduction),
+            );
+            assert_eq!(
+                (found.loss, found.logp.len()),
+                (0.0, sequence.terms.len()),
+                "{reduction:?}"
+            );
             assert!(found.logp.iter().all(|&logp| logp < 0.0));
-            assert!(found.gradients.gradients.values().all(|g| g.values.iter().all(|&x| x == 0.0)), "{reduction:?}");
+            assert!(
+                found.gradients.gradients.values().all(|g| g.values.iter().all(|&x| x == 0.0)),
+                "{reduction:?}"
+            );
         }
     }
 }
@@ -180,7 +198,8 @@ impl CausalModel for Banning {
         let mut bias = vec![0.0; logits_nv.dims()[1]];
         bias[self.banned] = f64::NEG_INFINITY;
         let options = (&logits_nv.device().without_autodiff(), logits_nv.dtype());
-        let bias_1v = Tensor::<2>::from_data(TensorData::new(bias, [1, logits_nv.dims()[1]]), options);
+        let bias_1v =
+            Tensor::<2>::from_data(TensorData::new(bias, [1, logits_nv.dims()[1]]), options);
         logits_nv.add(bias_1v)
     }
 }
@@ -195,12 +214,15 @@ fn a_term_of_weight_0_has_no_loss_and_no_gradient_where_its_target_is_impossible
     for chunk in [1, 2, 100] {
         for reduction in [Reduction::Sum, Reduction::WeightedMean] {
             let config = || NllConfig::new().with_chunk(chunk).with_reduction(reduction);
-            let (mut found, expected) = (run(&model, &silent, config()), run(&model, &absent, config()));
+            let (mut found, expected) =
+                (run(&model, &silent, config()), run(&model, &absent, config()));
             assert_eq!(found.logp.remove(1), f64::NEG_INFINITY);
             assert_same(&format!("chunk {chunk}, {reduction:?}"), &found, &expected);
         }
     }
-    let only = |sequences: &mut [Sequence]| sequences.iter_mut().flat_map(|s| &mut s.terms).for_each(|term| term.weight = 0.0);
+    let only = |sequences: &mut [Sequence]| {
+        sequences.iter_mut().flat_map(|s| &mut s.terms).for_each(|term| term.weight = 0.0)
+    };
     only(&mut silent);
     let nothing = run(&model, &silent, NllConfig::new());
     assert_eq!(nothing.loss, 0.0);
@@ -222,5 +244,8 @@ fn impossible_losses_are_refused() {
     assert_eq!(attempt(&trees(), over), TrainError::Weights { terms: 7, sum: 0.0 });
     let mut foreign = vec![causal(&[1, 2, 3])];
     foreign[0].terms[0].target = 23;
-    assert_eq!(attempt(&foreign, NllConfig::new()), TrainError::Vocabulary { token: 23, vocabulary: 23 });
+    assert_eq!(
+        attempt(&foreign, NllConfig::new()),
+        TrainError::Vocabulary { token: 23, vocabulary: 23 }
+    );
 }

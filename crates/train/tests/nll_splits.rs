@@ -1,5 +1,6 @@
-//! Contract: the negative log-likelihood is one mean over tokens, the same under any split of them into sequences, segments, rows and
-//! micro-batches; an impossible target is refused, and never NaN.
+//! Contract: the negative log-likelihood is one mean over tokens, the same under any split of them
+//! into sequences, segments, rows and micro-batches; an impossible target is refused, and never
+//! NaN.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -14,7 +15,9 @@ use fixtures::{
     trees::{GROUP, read},
 };
 use pleach_layout::{Layouts, Sequence, pack};
-use pleach_train::{Batch, CausalModel, NllConfig, ObjectiveError, Reduction, TrainError, log_probabilities};
+use pleach_train::{
+    Batch, CausalModel, NllConfig, ObjectiveError, Reduction, TrainError, log_probabilities,
+};
 
 /// Says the token that stands there again, with a log-probability of its own.
 #[derive(Module, Debug)]
@@ -59,13 +62,23 @@ fn a_mean_over_tokens_is_no_mean_of_means() {
     let sequences = [causal(&[0; 101]), causal(&[1; 901])];
     let whole = scalar(&loss(&model, &sequences, Reduction::WeightedMean));
     assert_near(whole, 0.65, MEAN_OF_1000, "the mean over 100 tokens of 2 nats and 900 of 0.5");
-    let means = sequences.each_ref().map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::WeightedMean)));
+    let means = sequences
+        .each_ref()
+        .map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::WeightedMean)));
     assert_near((means[0] + means[1]) / 2.0, 1.25, MEAN_OF_1000, "what it must not be");
-    let parts = sequences.each_ref().map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::Over(1000.0))));
+    let parts = sequences
+        .each_ref()
+        .map(|one| scalar(&loss(&model, std::slice::from_ref(one), Reduction::Over(1000.0))));
     assert_near(parts[0] + parts[1], 0.65, MEAN_OF_1000, "micro-batches");
-    let uneven: Vec<Sequence> =
-        std::iter::repeat_n(causal(&[0; 11]), 10).chain(std::iter::repeat_n(causal(&[1; 31]), 30)).collect();
-    assert_near(scalar(&loss(&model, &uneven, Reduction::WeightedMean)), 0.65, MEAN_OF_1000, "uneven sequences");
+    let uneven: Vec<Sequence> = std::iter::repeat_n(causal(&[0; 11]), 10)
+        .chain(std::iter::repeat_n(causal(&[1; 31]), 30))
+        .collect();
+    assert_near(
+        scalar(&loss(&model, &uneven, Reduction::WeightedMean)),
+        0.65,
+        MEAN_OF_1000,
+        "uneven sequences",
+    );
 }
 
 #[test]
@@ -73,9 +86,11 @@ fn packed_segments_rows_and_micro_batches_have_one_loss_and_one_gradient() {
     let tree = read(GROUP);
     let layouts = Layouts::new(&tree).unwrap();
     let model = Table::seeded(1);
-    let (packed, segments) = (layouts.packed().unwrap().sequences, layouts.segments().unwrap().sequences);
+    let (packed, segments) =
+        (layouts.packed().unwrap().sequences, layouts.segments().unwrap().sequences);
     let twice: Vec<Sequence> = packed.iter().chain(&packed).cloned().collect();
-    let rows: Vec<Sequence> = pack(&twice, 100).unwrap().into_iter().map(|row| row.sequence).collect();
+    let rows: Vec<Sequence> =
+        pack(&twice, 100).unwrap().into_iter().map(|row| row.sequence).collect();
     assert_eq!((segments.len(), rows.len()), (3, 1));
     let whole = loss(&model, &packed, Reduction::WeightedMean);
     let expected = (scalar(&whole), gradient(&model, &whole));
@@ -87,8 +102,11 @@ fn packed_segments_rows_and_micro_batches_have_one_loss_and_one_gradient() {
         let loss = loss(&model, sequences, Reduction::WeightedMean);
         near(name, (scalar(&loss), gradient(&model, &loss)));
     }
-    let weights: f64 = segments.iter().flat_map(|sequence| &sequence.terms).map(|term| term.weight).sum();
-    let parts = segments.iter().map(|one| loss(&model, std::slice::from_ref(one), Reduction::Over(weights)));
+    let weights: f64 =
+        segments.iter().flat_map(|sequence| &sequence.terms).map(|term| term.weight).sum();
+    let parts = segments
+        .iter()
+        .map(|one| loss(&model, std::slice::from_ref(one), Reduction::Over(weights)));
     let sum = parts.fold((0.0, vec![0.0; expected.1.len()]), |(value, gradients), part| {
         let gradients = gradients.iter().zip(gradient(&model, &part)).map(|(a, b)| a + b).collect();
         (value + scalar(&part), gradients)
@@ -97,19 +115,33 @@ fn packed_segments_rows_and_micro_batches_have_one_loss_and_one_gradient() {
 }
 
 #[test]
-fn an_impossible_target_is_refused_whatever_the_signs_of_its_weights_and_an_evaluation_says_which_it_is() {
+fn an_impossible_target_is_refused_whatever_the_signs_of_its_weights_and_an_evaluation_says_which_it_is()
+ {
     let model = Banning { table: Table::seeded(2) };
     let opposed = |weights: [f64; 2]| {
         let mut sequence = causal(&[BANNED, BANNED, BANNED]);
         sequence.terms.iter_mut().zip(weights).for_each(|(term, weight)| term.weight = weight);
         sequence
     };
-    for sequence in [causal(&[0, BANNED, 1]), causal(&[1, 2, BANNED]), opposed([1.0, -1.0]), opposed([-2.0, 0.0])] {
+    for sequence in [
+        causal(&[0, BANNED, 1]),
+        causal(&[1, 2, BANNED]),
+        opposed([1.0, -1.0]),
+        opposed([-2.0, 0.0]),
+    ] {
         for reduction in [Reduction::Sum, Reduction::Over(2.0)] {
             let batch = Batch::new(&[&sequence], &device()).unwrap();
-            let refused = NllConfig::new().with_reduction(reduction).init().forward(&model, &batch).map(|_| ()).unwrap_err();
+            let refused = NllConfig::new()
+                .with_reduction(reduction)
+                .init()
+                .forward(&model, &batch)
+                .map(|_| ())
+                .unwrap_err();
             let what = "negative log-likelihood";
-            assert_eq!(refused, TrainError::Objective(ObjectiveError::NotFinite { what, terms: 2 }));
+            assert_eq!(
+                refused,
+                TrainError::Objective(ObjectiveError::NotFinite { what, terms: 2 })
+            );
         }
         let logp = log_probabilities(&model, std::slice::from_ref(&sequence), &mut |_| {}).unwrap();
         for (found, term) in logp.iter().zip(&sequence.terms) {

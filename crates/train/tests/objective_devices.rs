@@ -1,5 +1,6 @@
-//! Contract: in float32 every device gives the values and gradients of the objectives that the first CPU device gives in float64: rows of
-//! logits to the rounding of their formula, and behind a decoder to that of its layers; ruled-out tokens included.
+//! Contract: in float32 every device gives the values and gradients of the objectives that the
+//! first CPU device gives in float64: rows of logits to the rounding of their formula, and behind a
+//! decoder to that of its layers; ruled-out tokens included.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -13,8 +14,9 @@ use fixtures::{
     table::noise,
 };
 use pleach_train::{
-    Alignment, Batch, CausalModel, Decoder, DecoderConfig, DeviceName, DivergenceConfig, DivergenceKind, Family, Pairs,
-    PolicyGradientConfig, PolicySignal, Precision, Support, collect_gradients, log_probabilities, relative_gradient_error,
+    Alignment, Batch, CausalModel, Decoder, DecoderConfig, DeviceName, DivergenceConfig,
+    DivergenceKind, Family, Pairs, PolicyGradientConfig, PolicySignal, Precision, Support,
+    collect_gradients, log_probabilities, relative_gradient_error,
 };
 
 /// The devices that this machine has; software Vulkan may not be missing where it is required.
@@ -22,8 +24,8 @@ fn devices() -> Vec<Device> {
     let open = |name: DeviceName| match name.open() {
         Ok(device) => Some(device.autodiff()),
         Err(error) => {
-            let required =
-                name == DeviceName::Wgpu && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|value| value == "1");
+            let required = name == DeviceName::Wgpu
+                && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|value| value == "1");
             assert!(!required, "PLEACH_REQUIRE_WGPU=1: {error}");
             eprintln!("skipped: {error}");
             None
@@ -44,7 +46,8 @@ fn rows(config: &DivergenceConfig, device: &Device, dtype: DType) -> Vec<f64> {
         Tensor::<2>::from_data(TensorData::new(values, [2, 6]), (device, dtype))
     };
     let (kept, fewer): (&[usize], &[usize]) = (&[5, 7], &[2, 5, 7]);
-    let (p, q) = if config.kind == DivergenceKind::ReverseKl { (kept, fewer) } else { (fewer, kept) };
+    let (p, q) =
+        if config.kind == DivergenceKind::ReverseKl { (kept, fewer) } else { (fewer, kept) };
     let student = logits(2, q).require_grad();
     let found = config.init().rows(logits(1, p), student.clone(), &[0, 3]).unwrap();
     let gradients = found.divergence_k1.clone().sum().backward();
@@ -55,14 +58,25 @@ fn rows(config: &DivergenceConfig, device: &Device, dtype: DType) -> Vec<f64> {
 #[test]
 fn every_divergence_is_the_same_on_every_device() {
     let devices = devices();
-    for kind in [DivergenceKind::ForwardKl, DivergenceKind::ReverseKl, DivergenceKind::JensenShannon(0.3)] {
+    for kind in
+        [DivergenceKind::ForwardKl, DivergenceKind::ReverseKl, DivergenceKind::JensenShannon(0.3)]
+    {
         for support in [Support::Vocabulary, Support::TopK(2), Support::SampledToken] {
-            let config = DivergenceConfig::new().with_kind(kind).with_support(support).with_temperature(0.8);
+            let config =
+                DivergenceConfig::new().with_kind(kind).with_support(support).with_temperature(0.8);
             let expected = rows(&config, &devices[0], DType::F64);
-            assert!(expected.iter().all(|value| value.is_finite()), "{kind:?} {support:?}: {expected:?}");
+            assert!(
+                expected.iter().all(|value| value.is_finite()),
+                "{kind:?} {support:?}: {expected:?}"
+            );
             for device in &devices {
                 let found = rows(&config, device, DType::F32);
-                assert_all_near(&found, &expected, near::FORMULA_SINGLE, format_args!("{kind:?} {support:?} on {device:?}"));
+                assert_all_near(
+                    &found,
+                    &expected,
+                    near::FORMULA_SINGLE,
+                    format_args!("{kind:?} {support:?} on {device:?}"),
+                );
             }
         }
     }
@@ -71,11 +85,19 @@ fn every_divergence_is_the_same_on_every_device() {
 #[test]
 fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
     let devices = devices();
-    let model =
-        |device: &Device, precision| Decoder::seeded(DecoderConfig::small(Family::Qwen3, 17, 1), 3, precision, device).unwrap();
+    let model = |device: &Device, precision| {
+        Decoder::seeded(DecoderConfig::small(Family::Qwen3, 17, 1), 3, precision, device).unwrap()
+    };
     let sequences = [causal(&[1, 2, 3, 4, 5, 6]), causal(&[7, 2, 3, 4, 5, 6])];
-    let exact = log_probabilities(&model(&devices[0], Precision::F64), &sequences, &mut |_| {}).unwrap();
-    let near = |seed| exact.iter().zip(noise(seed, 10)).map(|(term, noise)| term.logp + 0.5 * noise).collect::<Vec<_>>();
+    let exact =
+        log_probabilities(&model(&devices[0], Precision::F64), &sequences, &mut |_| {}).unwrap();
+    let near = |seed| {
+        exact
+            .iter()
+            .zip(noise(seed, 10))
+            .map(|(term, noise)| term.logp + 0.5 * noise)
+            .collect::<Vec<_>>()
+    };
     let run = |device: &Device, precision| {
         let model = model(device, precision);
         let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), device).unwrap();
@@ -90,7 +112,10 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
         let aligned = (1..5).map(|offset| Alignment { student: (0, offset), teacher: (1, offset) });
         let pairs = Pairs::new(&other, &other, aligned).unwrap();
         let divergence = DivergenceConfig::new().with_chunk(3).init();
-        let divergence = divergence.forward_hidden((&model, hidden.clone()), (&model.valid(), hidden), &pairs).unwrap().loss;
+        let divergence = divergence
+            .forward_hidden((&model, hidden.clone()), (&model.valid(), hidden), &pairs)
+            .unwrap()
+            .loss;
         let loss = policy.clone().add(divergence.clone());
         let values = [numbers(policy), numbers(divergence)].concat();
         (values, collect_gradients(&model, loss.backward()).unwrap())

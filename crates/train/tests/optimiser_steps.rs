@@ -1,6 +1,7 @@
-//! Contract: training on the packed tree is training on its paths: after each of five optimiser steps every parameter agrees, to
-//! rounding, with a model trained on one causal row per path. Agreement at the first step alone would prove little: a wrong gradient
-//! moves the parameters, and only the next steps are taken from there.
+//! Contract: training on the packed tree is training on its paths: after each of five optimiser
+//! steps every parameter agrees, to rounding, with a model trained on one causal row per path.
+//! Agreement at the first step alone would prove little: a wrong gradient moves the parameters, and
+//! only the next steps are taken from there.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -20,10 +21,17 @@ const STEPS: usize = 5;
 fn packed(named: NamedProblem, time: usize) -> Sequence {
     let tree = named.tree(time);
     let parent = |token: usize| (0..token).rev().find(|&earlier| tree.ends[earlier] > token as i32);
-    let tokens: Vec<u32> = (0..time as u32).map(|token| (token * 29 + token * token / 7) % VOCABULARY).collect();
+    let tokens: Vec<u32> =
+        (0..time as u32).map(|token| (token * 29 + token * token / 7) % VOCABULARY).collect();
     let term = |token: usize| {
         let source = parent(token)? as u32;
-        Some(Term { source, target: tokens[token], generation: token as u32, offset: 0, weight: 1.0 })
+        Some(Term {
+            source,
+            target: tokens[token],
+            generation: token as u32,
+            offset: 0,
+            weight: 1.0,
+        })
     };
     let terms = (0..time).filter_map(term).collect();
     Sequence { tokens, positions: tree.positions, ends: tree.ends, terms }
@@ -37,12 +45,19 @@ fn paths(packed: &Sequence) -> Vec<Sequence> {
     (0..time)
         .filter(leaf)
         .map(|leaf| {
-            let path: Vec<usize> = (0..=leaf).filter(|&token| packed.ends[token] > leaf as i32).collect();
-            let place = |token: u32| path.iter().position(|&on_path| on_path == token as usize).map(|place| place as u32);
+            let path: Vec<usize> =
+                (0..=leaf).filter(|&token| packed.ends[token] > leaf as i32).collect();
+            let place = |token: u32| {
+                path.iter().position(|&on_path| on_path == token as usize).map(|place| place as u32)
+            };
             // The generation of a term is its token.
-            let (here, later): (Vec<Term>, Vec<Term>) = left.iter().cloned().partition(|term| place(term.generation).is_some());
+            let (here, later): (Vec<Term>, Vec<Term>) =
+                left.iter().cloned().partition(|term| place(term.generation).is_some());
             left = later;
-            let terms = here.into_iter().map(|term| Term { source: place(term.source).unwrap(), ..term }).collect();
+            let terms = here
+                .into_iter()
+                .map(|term| Term { source: place(term.source).unwrap(), ..term })
+                .collect();
             let tokens: Vec<u32> = path.iter().map(|&token| packed.tokens[token]).collect();
             Sequence { terms, ..causal(&tokens) }
         })
@@ -105,7 +120,13 @@ fn difference(found: &[Vec<f64>], expected: &[Vec<f64>]) -> f64 {
     near::worst(found.iter().flatten().copied(), expected.iter().flatten().copied()) / largest
 }
 
-fn check(name: DeviceName, precision: Precision, named: NamedProblem, config: DecoderConfig, optimiser: Optimiser) {
+fn check(
+    name: DeviceName,
+    precision: Precision,
+    named: NamedProblem,
+    config: DecoderConfig,
+    optimiser: Optimiser,
+) {
     let Ok(device) = name.open() else { return };
     let of_a_step = match precision {
         Precision::F64 => near::UPDATE,
@@ -115,12 +136,14 @@ fn check(name: DeviceName, precision: Precision, named: NamedProblem, config: De
     let rows = paths(&tree);
     assert!(rows.len() > 1, "{named} has one path only");
     assert_eq!(rows.iter().map(|row| row.terms.len()).sum::<usize>(), tree.terms.len());
-    let model = || Decoder::seeded(config.clone(), 11, precision, &device.clone().autodiff()).unwrap();
+    let model =
+        || Decoder::seeded(config.clone(), 11, precision, &device.clone().autodiff()).unwrap();
     let start = parameters(&model());
     let found = train(model(), &[tree], optimiser);
     let expected = train(model(), &rows, optimiser);
     for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        let context = format!("{named} on {name} in {precision:?}, {optimiser:?}, step {}", step + 1);
+        let context =
+            format!("{named} on {name} in {precision:?}, {optimiser:?}, step {}", step + 1);
         let moved = difference(found, &start);
         assert!(moved > 1e-4, "{context}: the parameters hardly moved: {moved:e}");
         let error = difference(found, expected);
@@ -132,7 +155,13 @@ fn check(name: DeviceName, precision: Precision, named: NamedProblem, config: De
 fn five_steps_on_a_fold_are_five_steps_on_its_paths() {
     for name in [DeviceName::Flex, DeviceName::Ndarray] {
         for optimiser in [Optimiser::Sgd, Optimiser::AdamW] {
-            check(name, Precision::F64, NamedProblem::Fold, DecoderConfig::small(Family::Qwen3, 40, 2), optimiser);
+            check(
+                name,
+                Precision::F64,
+                NamedProblem::Fold,
+                DecoderConfig::small(Family::Qwen3, 40, 2),
+                optimiser,
+            );
         }
     }
 }
@@ -140,7 +169,13 @@ fn five_steps_on_a_fold_are_five_steps_on_its_paths() {
 #[test]
 fn five_steps_on_a_random_tree_are_five_steps_on_its_paths_with_windows_too() {
     let mut config = DecoderConfig::small(Family::Llama, 40, 3);
-    check(DeviceName::Flex, Precision::F64, NamedProblem::RandomTree, config.clone(), Optimiser::AdamW);
+    check(
+        DeviceName::Flex,
+        Precision::F64,
+        NamedProblem::RandomTree,
+        config.clone(),
+        Optimiser::AdamW,
+    );
     config.windows = vec![Some(5), None, Some(40)];
     check(DeviceName::Flex, Precision::F64, NamedProblem::RandomTree, config, Optimiser::AdamW);
 }
@@ -148,6 +183,12 @@ fn five_steps_on_a_random_tree_are_five_steps_on_its_paths_with_windows_too() {
 #[test]
 fn five_steps_in_float32_stay_within_its_rounding() {
     for name in [DeviceName::Flex, DeviceName::Ndarray, DeviceName::Wgpu] {
-        check(name, Precision::F32, NamedProblem::GroupLongAnswers, DecoderConfig::small(Family::Qwen2, 40, 2), Optimiser::Sgd);
+        check(
+            name,
+            Precision::F32,
+            NamedProblem::GroupLongAnswers,
+            DecoderConfig::small(Family::Qwen2, 40, 2),
+            Optimiser::Sgd,
+        );
     }
 }

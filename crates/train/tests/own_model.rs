@@ -1,5 +1,5 @@
-//! Contract: a burn model of the user's own, its parameters named as it likes, trains on packed trees through [`CausalModel`]: packed
-//! equals segments, and a burn optimiser lowers its loss.
+//! Contract: a burn model of the user's own, its parameters named as it likes, trains on packed
+//! trees through [`CausalModel`]: packed equals segments, and a burn optimiser lowers its loss.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -41,9 +41,11 @@ impl Tiny {
 impl CausalModel for Tiny {
     fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
         let [b, t] = batch.dims();
-        let mut x = self.token.forward(batch.tokens_bt()) + self.place.forward(batch.positions_bt());
+        let mut x =
+            self.token.forward(batch.tokens_bt()) + self.place.forward(batch.positions_bt());
         for mix in &self.mix {
-            let heads = |part: Tensor<3>| part.reshape([b, t, HEADS, WIDTH / HEADS]).swap_dims(1, 2);
+            let heads =
+                |part: Tensor<3>| part.reshape([b, t, HEADS, WIDTH / HEADS]).swap_dims(1, 2);
             let [q, k, v]: [Tensor<3>; 3] = mix.forward(x.clone()).chunk(3, 2).try_into().unwrap();
             let config = AttentionConfig::for_head_dim(WIDTH / HEADS);
             let o = tree_attention(heads(q), heads(k), heads(v), batch.mask(), &config)?;
@@ -75,15 +77,21 @@ fn packed() -> Sequence {
 }
 
 fn segments() -> Vec<Sequence> {
-    let sequence = |tokens: &[u32], terms: [Term; 2]| Sequence { terms: terms.to_vec(), ..causal(tokens) };
-    vec![sequence(&[1, 2, 3, 4], [term(1, 3, 0), term(2, 4, 1)]), sequence(&[1, 2, 5, 6], [term(1, 5, 2), term(2, 6, 3)])]
+    let sequence =
+        |tokens: &[u32], terms: [Term; 2]| Sequence { terms: terms.to_vec(), ..causal(tokens) };
+    vec![
+        sequence(&[1, 2, 3, 4], [term(1, 3, 0), term(2, 4, 1)]),
+        sequence(&[1, 2, 5, 6], [term(1, 5, 2), term(2, 6, 3)]),
+    ]
 }
 
 #[test]
 fn packed_equals_segments_for_a_model_of_ones_own() {
     let model = Tiny::new(&device());
     let mut calls = Vec::new();
-    let found = compare(&model, &[packed()], &segments(), &mut |done, total| calls.push((done, total))).unwrap();
+    let found =
+        compare(&model, &[packed()], &segments(), &mut |done, total| calls.push((done, total)))
+            .unwrap();
     assert_eq!(found.dtype, "f32");
     assert!(found.max_logp_difference <= near::TINY_LOGP_SINGLE, "{found:?}");
     assert!(found.relative_gradient_error <= near::TINY_GRADIENT_SINGLE, "{found:?}");

@@ -1,17 +1,21 @@
-//! Contract: the clipped surrogate, its importance weights and its KL to a reference are their formulas, term by term, with the gradient
-//! of differences; masked terms, ruled-out targets and ratios that overflow give documented zeros or errors, never NaN.
+//! Contract: the clipped surrogate, its importance weights and its KL to a reference are their
+//! formulas, term by term, with the gradient of differences; masked terms, ruled-out targets and
+//! ratios that overflow give documented zeros or errors, never NaN.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
 use fixtures::{
     causal,
     near::{FEW, FORMULA, assert_all_near, assert_near},
-    table::{BANNED, Banning, Table, assert_gradient, device, gradient, noise, numbers, rows_logp, scalar},
+    table::{
+        BANNED, Banning, Table, assert_gradient, device, gradient, noise, numbers, rows_logp,
+        scalar,
+    },
 };
 use pleach_layout::Sequence;
 use pleach_train::{
-    Batch, CausalModel, ClipConfig, MAX_LOG_RATIO, NllConfig, ObjectiveError, PolicyGradientConfig, PolicySignal, Reduction,
-    TrainError,
+    Batch, CausalModel, ClipConfig, MAX_LOG_RATIO, NllConfig, ObjectiveError, PolicyGradientConfig,
+    PolicySignal, Reduction, TrainError,
 };
 
 fn batch() -> Batch {
@@ -25,13 +29,16 @@ fn batch() -> Batch {
 fn logp(table: &Table, batch: &Batch) -> Vec<f64> {
     let rows = rows_logp(table, batch);
     let terms = batch.terms();
-    (0..terms.len()).map(|at| rows[terms.sources[at] as usize][terms.targets[at] as usize]).collect()
+    (0..terms.len())
+        .map(|at| rows[terms.sources[at] as usize][terms.targets[at] as usize])
+        .collect()
 }
 
 /// Ratios on both sides of both clips, for both signs of the advantage.
 fn signal(table: &Table, batch: &Batch) -> PolicySignal {
     let shifts = [0.0, 0.5, -0.5, 0.1, 3.0, -0.6, 0.9, -0.05];
-    let recorded = logp(table, batch).iter().zip(shifts).map(|(logp, shift)| logp - shift).collect();
+    let recorded =
+        logp(table, batch).iter().zip(shifts).map(|(logp, shift)| logp - shift).collect();
     PolicySignal::new(vec![1.0, 0.7, 0.4, -1.3, 9.0, -0.8, -2.0, 1.1], recorded)
 }
 
@@ -41,7 +48,12 @@ struct Naive {
 }
 
 /// One term after the other, from the papers.
-fn naive(config: &PolicyGradientConfig, now: &[f64], batch: &Batch, signal: &PolicySignal) -> Naive {
+fn naive(
+    config: &PolicyGradientConfig,
+    now: &[f64],
+    batch: &Batch,
+    signal: &PolicySignal,
+) -> Naive {
     let ClipConfig { low, high, dual } = config.clip;
     let weights = &batch.terms().weights;
     let mut found = Naive { loss: 0.0, clipped: Vec::new() };
@@ -55,7 +67,8 @@ fn naive(config: &PolicyGradientConfig, now: &[f64], batch: &Batch, signal: &Pol
             surrogate = surrogate.max(dual * a);
         }
         found.clipped.push(f64::from(u8::from(surrogate != ratio * a)));
-        let importance = config.truncation.map_or(1.0, |limit| (old - signal.recorded[at]).exp().min(limit));
+        let importance =
+            config.truncation.map_or(1.0, |limit| (old - signal.recorded[at]).exp().min(limit));
         let kl = signal.reference.as_ref().map_or(0.0, |reference| {
             let d = reference[at] - now[at];
             d.exp() - d - 1.0
@@ -78,13 +91,21 @@ fn configs() -> Vec<(&'static str, PolicyGradientConfig)> {
         ("open", new().with_clip(ClipConfig::open())),
         ("truncated", new().with_truncation(Some(1.2))),
         ("reference", new().with_reference_kl(0.3)),
-        ("all", new().with_reference_kl(0.3).with_truncation(Some(1.2)).with_clip(ClipConfig::new().with_dual(Some(2.0)))),
+        (
+            "all",
+            new()
+                .with_reference_kl(0.3)
+                .with_truncation(Some(1.2))
+                .with_clip(ClipConfig::new().with_dual(Some(2.0))),
+        ),
     ]
 }
 
 fn full_signal(table: &Table, batch: &Batch, config: &PolicyGradientConfig) -> PolicySignal {
     let mut signal = signal(table, batch);
-    let near = |by: f64| logp(table, batch).iter().zip(noise(3, 8)).map(|(logp, noise)| logp + by * noise).collect();
+    let near = |by: f64| {
+        logp(table, batch).iter().zip(noise(3, 8)).map(|(logp, noise)| logp + by * noise).collect()
+    };
     if config.truncation.is_some() {
         signal.trainer = Some(near(0.6));
     }
@@ -100,11 +121,14 @@ fn every_surrogate_is_its_formula_and_its_gradient_that_of_differences() {
     for (name, config) in configs() {
         let signal = full_signal(&table, &batch, &config);
         for chunk in [1, 3, 100] {
-            let output = config.clone().with_chunk(chunk).init().forward(&table, &batch, &signal).unwrap();
+            let output =
+                config.clone().with_chunk(chunk).init().forward(&table, &batch, &signal).unwrap();
             let expected = naive(&config, &logp(&table, &batch), &batch, &signal);
             assert_near(scalar(&output.loss), expected.loss, FORMULA, name);
             let counts = batch.terms().weights.iter().map(|&weight| weight != 0.0);
-            for ((found, expected), counts) in numbers(&output.clipped_n).iter().zip(&expected.clipped).zip(counts) {
+            for ((found, expected), counts) in
+                numbers(&output.clipped_n).iter().zip(&expected.clipped).zip(counts)
+            {
                 assert!(found == expected || !counts, "{name}");
             }
         }
@@ -122,7 +146,10 @@ fn at_a_ratio_of_1_the_gradient_is_that_of_log_p_weighted_by_the_advantage() {
     let found = gradient(&table, &config.init().forward(&table, &batch, &on_policy).unwrap().loss);
     let mut terms = batch.terms().clone();
     terms.weights.iter_mut().zip(&advantages).for_each(|(weight, advantage)| *weight *= advantage);
-    let nll = NllConfig::new().init().forward_hidden(&table, table.hidden(&batch).unwrap(), &terms).unwrap();
+    let nll = NllConfig::new()
+        .init()
+        .forward_hidden(&table, table.hidden(&batch).unwrap(), &terms)
+        .unwrap();
     assert_all_near(&found, &gradient(&table, &nll.loss), FORMULA, "gradient");
 }
 
@@ -157,7 +184,11 @@ fn a_batch_that_is_masked_whole_and_one_without_terms_have_a_loss_and_a_gradient
         let count = sequence.terms.len();
         let mut signal = PolicySignal::new(vec![1.0; count], vec![f64::NAN; count]);
         signal.reference = Some(vec![f64::NAN; count]);
-        let output = PolicyGradientConfig::new().with_reference_kl(0.1).init().forward(&table, &batch, &signal).unwrap();
+        let output = PolicyGradientConfig::new()
+            .with_reference_kl(0.1)
+            .init()
+            .forward(&table, &batch, &signal)
+            .unwrap();
         assert_eq!(scalar(&output.loss), 0.0);
         assert!(gradient(&table, &output.loss).iter().all(|&value| value == 0.0));
         assert_eq!(numbers(&output.ratio_n).len(), count);
@@ -173,7 +204,8 @@ fn ratios_that_would_overflow_stay_finite_and_have_no_gradient() {
         let far: Vec<f64> = logp(&table, &batch).iter().map(|logp| logp + shift).collect();
         let mut signal = PolicySignal::new(vec![1.0, -1.0, 1.0, -1.0], far.clone());
         signal.reference = Some(far);
-        let config = PolicyGradientConfig::new().with_reference_kl(1.0).with_clip(ClipConfig::open());
+        let config =
+            PolicyGradientConfig::new().with_reference_kl(1.0).with_clip(ClipConfig::open());
         let output = config.init().forward(&table, &batch, &signal).unwrap();
         let ratios = numbers(&output.ratio_n);
         let limit = (-shift.signum() * MAX_LOG_RATIO).exp();
@@ -190,7 +222,9 @@ fn a_target_that_the_model_has_come_to_rule_out_has_no_gradient() {
     let (model, batch) = (Banning { table: Table::seeded(6) }, batch());
     let without: Sequence = {
         let mut sequence = causal(&[0, 1, 2, 3, 4, 5, 6, 3, 1]);
-        for (term, weight) in sequence.terms.iter_mut().zip([1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) {
+        for (term, weight) in
+            sequence.terms.iter_mut().zip([1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0])
+        {
             term.weight = weight;
         }
         sequence
@@ -202,7 +236,12 @@ fn a_target_that_the_model_has_come_to_rule_out_has_no_gradient() {
         let of = |batch| config.init().forward(&model, batch, &signal).unwrap().loss;
         let (found, expected) = (of(&batch), of(&silenced));
         assert!(scalar(&found).is_finite(), "{name}");
-        assert_all_near(&gradient(&model.table, &found), &gradient(&model.table, &expected), FORMULA, name);
+        assert_all_near(
+            &gradient(&model.table, &found),
+            &gradient(&model.table, &expected),
+            FORMULA,
+            name,
+        );
     }
 }
 
@@ -211,10 +250,21 @@ fn a_ruled_out_target_has_the_smallest_ratio_however_unlikely_it_was_when_it_was
     let (model, batch) = (Banning { table: Table::seeded(8) }, batch());
     for recorded in [-0.1, -50.0, -2e4, -1e6] {
         let signal = PolicySignal::new(vec![1.0; 8], vec![recorded; 8]);
-        let output = PolicyGradientConfig::new().with_clip(ClipConfig::open()).init().forward(&model, &batch, &signal).unwrap();
+        let output = PolicyGradientConfig::new()
+            .with_clip(ClipConfig::open())
+            .init()
+            .forward(&model, &batch, &signal)
+            .unwrap();
         let ratios = numbers(&output.ratio_n);
-        for (ratio, _) in ratios.iter().zip(&batch.terms().targets).filter(|(_, target)| **target == BANNED) {
-            assert_near(ratio / (-MAX_LOG_RATIO).exp(), 1.0, FEW, format_args!("recorded as {recorded}"));
+        for (ratio, _) in
+            ratios.iter().zip(&batch.terms().targets).filter(|(_, target)| **target == BANNED)
+        {
+            assert_near(
+                ratio / (-MAX_LOG_RATIO).exp(),
+                1.0,
+                FEW,
+                format_args!("recorded as {recorded}"),
+            );
         }
     }
 }
@@ -230,7 +280,11 @@ fn signals_and_settings_that_mean_nothing_are_refused() {
     short.advantages.pop();
     assert_eq!(
         refuse(&config, &short),
-        TrainError::Objective(ObjectiveError::SignalLength { what: "advantage", terms: 8, found: 7 })
+        TrainError::Objective(ObjectiveError::SignalLength {
+            what: "advantage",
+            terms: 8,
+            found: 7
+        })
     );
     let mut impossible = good.clone();
     impossible.recorded[1] = f64::NEG_INFINITY;
@@ -243,7 +297,10 @@ fn signals_and_settings_that_mean_nothing_are_refused() {
     assert_eq!(refuse(&config, &impossible), expected);
     let mut unused = good.clone();
     unused.reference = Some(vec![-1.0; 8]);
-    assert!(matches!(refuse(&config, &unused), TrainError::Objective(ObjectiveError::Signal { setting: "reference_kl", .. })));
+    assert!(matches!(
+        refuse(&config, &unused),
+        TrainError::Objective(ObjectiveError::Signal { setting: "reference_kl", .. })
+    ));
     assert!(matches!(
         refuse(&config.clone().with_reference_kl(0.1), &good),
         TrainError::Objective(ObjectiveError::Signal { .. })
@@ -257,10 +314,16 @@ fn signals_and_settings_that_mean_nothing_are_refused() {
         refuse(&config.clone().with_truncation(Some(0.0)), &unused),
         TrainError::Objective(ObjectiveError::Setting { .. })
     ));
-    for clip in [ClipConfig::new().with_low(1.5), ClipConfig::new().with_high(f64::NAN), ClipConfig::new().with_dual(Some(1.1))]
-    {
+    for clip in [
+        ClipConfig::new().with_low(1.5),
+        ClipConfig::new().with_high(f64::NAN),
+        ClipConfig::new().with_dual(Some(1.1)),
+    ] {
         assert!(
-            matches!(refuse(&config.clone().with_clip(clip), &good), TrainError::Objective(ObjectiveError::Setting { .. })),
+            matches!(
+                refuse(&config.clone().with_clip(clip), &good),
+                TrainError::Objective(ObjectiveError::Setting { .. })
+            ),
             "{clip:?}"
         );
     }

@@ -1,11 +1,15 @@
-//! Contract: a preset is data: every number that it holds stands in its list with a source, and no other.
+//! Contract: a preset is data: every number that it holds stands in its list with a source, and no
+//! other.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use pleach_train::{Baseline, LambdaConfig, Overlong, Preset, Scale, Timing};
 
 /// The numbers that a preset's fields hold.
 fn held(preset: &Preset) -> Vec<(&'static str, f64)> {
-    let mut held = vec![("policy.clip.low", preset.policy.clip.low), ("policy.clip.high", preset.policy.clip.high)];
+    let mut held = vec![
+        ("policy.clip.low", preset.policy.clip.low),
+        ("policy.clip.high", preset.policy.clip.high),
+    ];
     held.extend(preset.policy.clip.dual.map(|dual| ("policy.clip.dual", dual)));
     held.extend(preset.policy.truncation.map(|limit| ("policy.truncation", limit)));
     if preset.policy.reference_kl != 0.0 {
@@ -25,7 +29,8 @@ fn held(preset: &Preset) -> Vec<(&'static str, f64)> {
 #[test]
 fn every_number_of_a_preset_has_a_source() {
     for preset in Preset::all() {
-        let mut listed: Vec<_> = preset.numbers.iter().map(|number| (number.what, number.value)).collect();
+        let mut listed: Vec<_> =
+            preset.numbers.iter().map(|number| (number.what, number.value)).collect();
         let mut held = held(&preset);
         listed.sort_by(|a, b| a.0.cmp(b.0));
         held.sort_by(|a, b| a.0.cmp(b.0));
@@ -40,13 +45,21 @@ fn presets_are_named_after_their_papers_and_do_what_these_say() {
     assert_eq!(names, ["supo", "resum_grpo", "compaction_rl", "auto_compact", "dapo"]);
     for preset in Preset::all().iter().filter(|preset| preset.name != "compaction_rl") {
         let advantage = preset.advantage.unwrap();
-        assert_eq!((advantage.baseline, advantage.scale), (Baseline::RolloutGroup, Scale::Deviation), "{}", preset.name);
+        assert_eq!(
+            (advantage.baseline, advantage.scale),
+            (Baseline::RolloutGroup, Scale::Deviation),
+            "{}",
+            preset.name
+        );
         assert!(preset.gae.is_none());
     }
     assert_eq!(Preset::supo().advantage.unwrap().overlong, Overlong::Mask);
     let compaction = Preset::compaction_rl();
     assert!(compaction.advantage.is_none(), "a critic, and groups of one");
-    assert_eq!((compaction.gae.unwrap().timing, compaction.group_size), (Timing::Concatenated, Some(1)));
+    assert_eq!(
+        (compaction.gae.unwrap().timing, compaction.group_size),
+        (Timing::Concatenated, Some(1))
+    );
     let clip = Preset::dapo().policy.clip;
     assert_eq!((clip.low, clip.high, clip.dual), (0.20, 0.28, None));
 }

@@ -1,5 +1,6 @@
-//! Contract: the teacher of a search query is the same output behind the agent's context and a block of its group's queries and outcomes,
-//! a branch of the same tree without loss; the objective is the policy gradient plus a divergence at query tokens and nowhere else.
+//! Contract: the teacher of a search query is the same output behind the agent's context and a
+//! block of its group's queries and outcomes, a branch of the same tree without loss; the objective
+//! is the policy gradient plus a divergence at query tokens and nowhere else.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -10,13 +11,21 @@ use fixtures::{
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    AdvantageConfig, Batch, Hindsight, HindsightTemplate, ObjectiveError, Pairs, PolicyGradientConfig, PolicySignal, Query,
-    SdSearchConfig, Timelines, TrainError, group_advantages, hindsight, recorded_log_probabilities,
+    AdvantageConfig, Batch, Hindsight, HindsightTemplate, ObjectiveError, Pairs,
+    PolicyGradientConfig, PolicySignal, Query, SdSearchConfig, Timelines, TrainError,
+    group_advantages, hindsight, recorded_log_probabilities,
 };
 use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 
 fn template() -> HindsightTemplate {
-    HindsightTemplate { open: vec![0], query: vec![1], success: vec![5], failure: vec![6], close: vec![0], threshold: 0.5 }
+    HindsightTemplate {
+        open: vec![0],
+        query: vec![1],
+        success: vec![5],
+        failure: vec![6],
+        close: vec![0],
+        threshold: 0.5,
+    }
 }
 
 fn query(generation: u32, start: u32, end: u32) -> Query {
@@ -25,7 +34,8 @@ fn query(generation: u32, start: u32, end: u32) -> Query {
 
 fn with_hindsight() -> (Hindsight, BranchTree) {
     let made = hindsight(&read(GROUP), &[query(0, 1, 3), query(2, 0, 2)], &template()).unwrap();
-    let (tree, _) = BranchTree::from_records(made.records.clone(), "hindsight", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::from_records(made.records.clone(), "hindsight", ReadOptions::STRICT).unwrap();
     (made, tree)
 }
 
@@ -44,10 +54,16 @@ fn a_teacher_sees_the_agents_context_and_then_its_groups_queries_and_outcomes() 
 fn a_teacher_shares_its_trunk_and_has_no_loss() {
     let (_, tree) = with_hindsight();
     let (before, after) = (read(GROUP), tree);
-    let packed = |tree: &BranchTree| Layouts::new(tree).unwrap().packed().unwrap().sequences.remove(0);
+    let packed =
+        |tree: &BranchTree| Layouts::new(tree).unwrap().packed().unwrap().sequences.remove(0);
     let (before, after) = (packed(&before), packed(&after));
-    assert_eq!(after.len() - before.len(), 10 + 4, "one block, and the outputs but for the token that they share");
-    let trained = |terms: &[pleach_layout::Term]| terms.iter().filter(|term| term.weight != 0.0).count();
+    assert_eq!(
+        after.len() - before.len(),
+        10 + 4,
+        "one block, and the outputs but for the token that they share"
+    );
+    let trained =
+        |terms: &[pleach_layout::Term]| terms.iter().filter(|term| term.weight != 0.0).count();
     assert_eq!(trained(&after.terms), trained(&before.terms));
     assert_eq!(after.terms.len() - before.terms.len(), 5);
 }
@@ -87,13 +103,24 @@ fn naive(student: &Table, teacher: &Table, prepared: &Prepared) -> f64 {
 #[test]
 fn the_objective_is_the_policy_gradient_plus_the_weighted_divergence_at_queries() {
     let (prepared, table) = (prepared(), Table::seeded(1));
-    let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs).unwrap();
-    let policy = PolicyGradientConfig::new().init().forward(&table, &prepared.batch, &prepared.signal).unwrap();
+    let output = SdSearchConfig::new(0.7)
+        .init()
+        .forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs)
+        .unwrap();
+    let policy = PolicyGradientConfig::new()
+        .init()
+        .forward(&table, &prepared.batch, &prepared.signal)
+        .unwrap();
     let expected = scalar(&policy.loss) + 0.7 * naive(&table, &table, &prepared);
     assert_near(scalar(&output.loss), expected, FORMULA, "the sum of both");
     let fixed = Table::of(&table.values());
     let both = |student: &Table| {
-        let output = SdSearchConfig::new(0.7).init().forward(student, &prepared.batch, &prepared.signal, &prepared.pairs);
+        let output = SdSearchConfig::new(0.7).init().forward(
+            student,
+            &prepared.batch,
+            &prepared.signal,
+            &prepared.pairs,
+        );
         output.unwrap()
     };
     let found = gradient(&table, &both(&table).queries.loss);
@@ -103,10 +130,20 @@ fn the_objective_is_the_policy_gradient_plus_the_weighted_divergence_at_queries(
             values[at] += step;
             naive(&Table::of(&values), &fixed, &prepared)
         };
-        assert_near(*found, slope(moved), DIFFERENCE, format_args!("number {at}: the teacher's side has no gradient"));
+        assert_near(
+            *found,
+            slope(moved),
+            DIFFERENCE,
+            format_args!("number {at}: the teacher's side has no gradient"),
+        );
     }
-    let policy =
-        |table: &Table| PolicyGradientConfig::new().init().forward(table, &prepared.batch, &prepared.signal).unwrap().loss;
+    let policy = |table: &Table| {
+        PolicyGradientConfig::new()
+            .init()
+            .forward(table, &prepared.batch, &prepared.signal)
+            .unwrap()
+            .loss
+    };
     assert_gradient("policy gradient", &table, policy);
 }
 
@@ -120,7 +157,10 @@ fn the_gradient_of_the_whole_is_that_of_differences_with_the_teacher_held() {
         let policy = policy.forward(&student, &prepared.batch, &prepared.signal).unwrap().loss;
         scalar(&policy) + 0.7 * naive(&student, &fixed, &prepared)
     };
-    let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs).unwrap();
+    let output = SdSearchConfig::new(0.7)
+        .init()
+        .forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs)
+        .unwrap();
     assert_near(scalar(&output.loss), whole(&table.values()), FORMULA, "loss");
     let found = gradient(&table, &output.loss);
     assert!(found.iter().any(|value| value.abs() > 1e-3));
@@ -171,7 +211,8 @@ fn a_batch_that_is_masked_whole_has_a_loss_and_a_gradient_of_0() {
         .replace("],\"logprobs\"", "],\"loss\":[[0,2,0.0]],\"logprobs\"")
         .replace("[[0,2,0.0]],\"logprobs\":[-1.5", "[[0,3,0.0]],\"logprobs\":[-1.5");
     let made = hindsight(&read(&silent), &[query(0, 1, 3), query(2, 0, 2)], &template()).unwrap();
-    let (tree, _) = BranchTree::from_records(made.records, "hindsight", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::from_records(made.records, "hindsight", ReadOptions::STRICT).unwrap();
     let layouts = Layouts::new(&tree).unwrap();
     let packed = layouts.packed().unwrap().sequences;
     let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
@@ -187,9 +228,17 @@ fn a_batch_that_is_masked_whole_has_a_loss_and_a_gradient_of_0() {
 #[test]
 fn without_queries_it_is_the_policy_gradient() {
     let (prepared, table) = (prepared(), Table::seeded(2));
-    let output = SdSearchConfig::new(0.7).init().forward(&table, &prepared.batch, &prepared.signal, &Pairs::default()).unwrap();
+    let output = SdSearchConfig::new(0.7)
+        .init()
+        .forward(&table, &prepared.batch, &prepared.signal, &Pairs::default())
+        .unwrap();
     assert_eq!(scalar(&output.loss), scalar(&output.policy.loss));
-    let found = SdSearchConfig::new(-1.0).init().forward(&table, &prepared.batch, &prepared.signal, &prepared.pairs);
+    let found = SdSearchConfig::new(-1.0).init().forward(
+        &table,
+        &prepared.batch,
+        &prepared.signal,
+        &prepared.pairs,
+    );
     assert!(matches!(found.unwrap_err(), TrainError::Objective(ObjectiveError::Setting { .. })));
 }
 
@@ -197,12 +246,21 @@ fn without_queries_it_is_the_policy_gradient() {
 fn queries_outside_an_output_and_rollouts_without_an_outcome_are_refused() {
     let tree = read(GROUP);
     let found = hindsight(&tree, &[query(0, 1, 4)], &template()).unwrap_err();
-    assert_eq!(found, TrainError::Objective(ObjectiveError::Query { generation: 0, start: 1, end: 4, sampled: 3 }));
+    assert_eq!(
+        found,
+        TrainError::Objective(ObjectiveError::Query {
+            generation: 0,
+            start: 1,
+            end: 4,
+            sampled: 3
+        })
+    );
     assert!(matches!(
         hindsight(&tree, &[query(9, 0, 0)], &template()).unwrap_err(),
         TrainError::Objective(ObjectiveError::Query { sampled: 0, .. })
     ));
-    let unrewarded = read(&GROUP.lines().take(13).fold(String::new(), |text, line| text + line + "\n"));
+    let unrewarded =
+        read(&GROUP.lines().take(13).fold(String::new(), |text, line| text + line + "\n"));
     let found = hindsight(&unrewarded, &[query(2, 0, 1)], &template()).unwrap_err();
     assert_eq!(found, TrainError::Objective(ObjectiveError::NoOutcome { rollout: "b".to_owned() }));
     let none = hindsight(&tree, &[], &template()).unwrap();
@@ -212,20 +270,33 @@ fn queries_outside_an_output_and_rollouts_without_an_outcome_are_refused() {
         let expected = ObjectiveError::OverlappingQueries { generation: 0, start: 1, end: 3 };
         assert_eq!(found, TrainError::Objective(expected));
     }
-    assert!(hindsight(&tree, &[query(0, 2, 3), query(0, 0, 2)], &template()).is_ok(), "neighbours share nothing");
+    assert!(
+        hindsight(&tree, &[query(0, 2, 3), query(0, 0, 2)], &template()).is_ok(),
+        "neighbours share nothing"
+    );
 }
 
 #[test]
 fn records_whose_ids_are_used_up_are_refused_and_those_with_teachers_take_more() {
     let largest = |text: &str| GROUP.replace(text, &text.replace('3', &u32::MAX.to_string()));
-    let segment = largest("\"id\":3,\"role\"").replace("\"output\":[3]", &format!("\"output\":[{}]", u32::MAX));
+    let segment = largest("\"id\":3,\"role\"")
+        .replace("\"output\":[3]", &format!("\"output\":[{}]", u32::MAX));
     for records in [segment, largest("\"context\":3,")] {
         let found = hindsight(&read(&records), &[query(0, 1, 3)], &template()).unwrap_err();
-        assert!(matches!(&found, TrainError::Unsupported { what } if what.contains("4294967295")), "{found}");
+        assert!(
+            matches!(&found, TrainError::Unsupported { what } if what.contains("4294967295")),
+            "{found}"
+        );
     }
     let (_, tree) = with_hindsight();
     let twice = hindsight(&tree, &[query(0, 1, 3)], &template()).unwrap();
-    let (tree, _) = BranchTree::from_records(twice.records, "hindsight", ReadOptions::STRICT).unwrap();
-    let threads: std::collections::HashSet<_> = tree.generations().map(|one| (&one.rollout, &one.thread)).collect();
-    assert_eq!((tree.generation_count(), threads.len()), (6, 5), "every teacher has a thread of its own");
+    let (tree, _) =
+        BranchTree::from_records(twice.records, "hindsight", ReadOptions::STRICT).unwrap();
+    let threads: std::collections::HashSet<_> =
+        tree.generations().map(|one| (&one.rollout, &one.thread)).collect();
+    assert_eq!(
+        (tree.generation_count(), threads.len()),
+        (6, 5),
+        "every teacher has a thread of its own"
+    );
 }

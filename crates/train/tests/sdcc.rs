@@ -1,5 +1,6 @@
-//! Contract: SDCC is exactly the task loss where lambda is 0 or no term diverges; its gradient reaches the student alone and is q - p at
-//! the student's logits; its weight is a ramp; it works where only requests are known.
+//! Contract: SDCC is exactly the task loss where lambda is 0 or no term diverges; its gradient
+//! reaches the student alone and is q - p at the student's logits; its weight is a ramp; it works
+//! where only requests are known.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -11,8 +12,8 @@ use fixtures::{
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    Batch, CausalModel, DivergenceConfig, NllConfig, ObjectiveError, Reduction, SdccBatch, SdccConfig, Support, Teacher,
-    TrainError,
+    Batch, CausalModel, DivergenceConfig, NllConfig, ObjectiveError, Reduction, SdccBatch,
+    SdccConfig, Support, Teacher, TrainError,
 };
 use pleach_tree::{BranchTree, Fidelity, Header, ReadOptions, Request, records_of_requests};
 use std::sync::{Arc, Mutex};
@@ -25,7 +26,8 @@ fn batch(tree: &BranchTree) -> SdccBatch {
 fn naive(student: &Table, teacher: &Table, batch: &SdccBatch, lambda: f64) -> f64 {
     let (q, p) = (rows_logp(student, &batch.student), rows_logp(teacher, &batch.teacher));
     let terms = batch.student.terms();
-    let task: f64 = (0..terms.len()).map(|at| -q[terms.sources[at] as usize][terms.targets[at] as usize]).sum();
+    let task: f64 =
+        (0..terms.len()).map(|at| -q[terms.sources[at] as usize][terms.targets[at] as usize]).sum();
     let kl = |(&student, &teacher): (&i64, &i64)| -> f64 {
         let (q, p) = (&q[student as usize], &p[teacher as usize]);
         (0..VOCABULARY).map(|token| p[token].exp() * (p[token] - q[token])).sum()
@@ -36,7 +38,8 @@ fn naive(student: &Table, teacher: &Table, batch: &SdccBatch, lambda: f64) -> f6
 #[test]
 fn the_ramp_is_a_line_from_0_over_the_first_fifth_and_then_stays() {
     let sdcc = SdccConfig::new().init();
-    let found: Vec<f64> = [0, 1, 10, 19, 20, 21, 99].map(|step| sdcc.lambda(step, 100).unwrap()).to_vec();
+    let found: Vec<f64> =
+        [0, 1, 10, 19, 20, 21, 99].map(|step| sdcc.lambda(step, 100).unwrap()).to_vec();
     assert_all_near(&found, &[0.0, 0.005, 0.05, 0.095, 0.1, 0.1, 0.1], FEW, "lambda");
     assert_eq!(SdccConfig::new().with_ramp(0.0).init().lambda(0, 100), Ok(0.1));
     assert_eq!(sdcc.lambda(0, 0), Ok(0.1));
@@ -58,13 +61,17 @@ fn value_and_gradient_are_those_of_the_formula() {
     let (student, frozen) = (Table::seeded(1), Table::seeded(2));
     for chunk in [1, 2, 100] {
         let sdcc = SdccConfig::new().with_chunk(chunk).init();
-        for (teacher, model) in [(Teacher::Live, &student), (Teacher::Frozen(frozen.clone()), &frozen)] {
+        for (teacher, model) in
+            [(Teacher::Live, &student), (Teacher::Frozen(frozen.clone()), &frozen)]
+        {
             let found = sdcc.forward(&student, &teacher, &batch, 0.3).unwrap();
             let expected = naive(&student, model, &batch, 0.3);
             assert_near(scalar(&found.loss), expected, FORMULA, format_args!("chunk {chunk}"));
         }
         let teacher = Teacher::Frozen(frozen.clone());
-        assert_gradient("sdcc", &student, |table| sdcc.forward(table, &teacher, &batch, 0.3).unwrap().loss);
+        assert_gradient("sdcc", &student, |table| {
+            sdcc.forward(table, &teacher, &batch, 0.3).unwrap().loss
+        });
     }
 }
 
@@ -74,7 +81,8 @@ fn the_live_teacher_gets_no_gradient() {
     let batch = batch(&tree);
     let student = Table::seeded(3);
     let sdcc = SdccConfig::new().init();
-    let of = |teacher| gradient(&student, &sdcc.forward(&student, &teacher, &batch, 1.0).unwrap().loss);
+    let of =
+        |teacher| gradient(&student, &sdcc.forward(&student, &teacher, &batch, 1.0).unwrap().loss);
     assert_eq!(of(Teacher::Live), of(Teacher::Frozen(Table::of(&student.values()))));
     let frozen = Table::seeded(4);
     let output = sdcc.forward(&student, &Teacher::Frozen(frozen.clone()), &batch, 1.0).unwrap();
@@ -147,10 +155,15 @@ fn the_teacher_reads_all_live_views_in_one_pass_that_keeps_no_graph() {
 
 #[test]
 fn where_only_requests_are_known_the_request_before_a_junction_is_the_teachers_prefix() {
-    let request = |prompt: &[u32], output: &[u32]| Request { prompt: prompt.to_vec(), output: output.to_vec(), logprobs: None };
+    let request = |prompt: &[u32], output: &[u32]| Request {
+        prompt: prompt.to_vec(),
+        output: output.to_vec(),
+        logprobs: None,
+    };
     for prompt in [&[5, 0, 2, 3][..], &[5, 0, 2, 3, 6], &[5, 0, 2, 3, 6, 0]] {
         let requests = [request(&[5, 6, 1], &[2, 3]), request(prompt, &[4])];
-        let records = records_of_requests(Header::new("requests", Fidelity::Inferred), "r0", &requests);
+        let records =
+            records_of_requests(Header::new("requests", Fidelity::Inferred), "r0", &requests);
         let (tree, _) = BranchTree::from_records(records, "requests", ReadOptions::STRICT).unwrap();
         let batch = batch(&tree);
         assert_eq!(batch.pairs.ids, [(0, 0), (0, 1)], "{prompt:?}");
@@ -159,17 +172,26 @@ fn where_only_requests_are_known_the_request_before_a_junction_is_the_teachers_p
             assert_eq!(&tokens[..=teacher as usize], before);
         }
         let student = Table::seeded(9);
-        let found = SdccConfig::new().init().forward(&student, &Teacher::Live, &batch, 0.1).unwrap();
-        assert_near(scalar(&found.loss), naive(&student, &student, &batch, 0.1), FORMULA, format_args!("{prompt:?}"));
+        let found =
+            SdccConfig::new().init().forward(&student, &Teacher::Live, &batch, 0.1).unwrap();
+        assert_near(
+            scalar(&found.loss),
+            naive(&student, &student, &batch, 0.1),
+            FORMULA,
+            format_args!("{prompt:?}"),
+        );
     }
 }
 
 /// The records of [`GROUP`] with every weight 0, and with nothing of the policy.
 fn silent() -> [BranchTree; 2] {
-    let weightless = [("[2,3,4]", 3), ("[3,5]", 2), ("[2,6]", 2)].iter().fold(GROUP.to_owned(), |text, (tokens, end)| {
-        let loss = format!("\"tokens\":{tokens},\"loss\":[[0,{end},0.0]],\"logprobs\"");
-        text.replace(&format!("\"tokens\":{tokens},\"logprobs\""), &loss)
-    });
+    let weightless = [("[2,3,4]", 3), ("[3,5]", 2), ("[2,6]", 2)].iter().fold(
+        GROUP.to_owned(),
+        |text, (tokens, end)| {
+            let loss = format!("\"tokens\":{tokens},\"loss\":[[0,{end},0.0]],\"logprobs\"");
+            text.replace(&format!("\"tokens\":{tokens},\"logprobs\""), &loss)
+        },
+    );
     let foreign = GROUP.replace("\"origin\":\"policy\"", "\"origin\":\"external_model\"");
     [read(&weightless), read(&foreign)]
 }
@@ -195,9 +217,15 @@ fn a_weight_that_is_no_weight_is_refused_before_anything_runs() {
     let tree = read(GROUP);
     let student = Watched { table: Table::seeded(15), passes: Arc::default() };
     for lambda in [f64::NAN, f64::INFINITY, -0.1] {
-        let refused =
-            SdccConfig::new().init().forward(&student, &Teacher::Live, &batch(&tree), lambda).map(|_| ()).unwrap_err();
-        assert!(matches!(refused, TrainError::Objective(ObjectiveError::Setting { .. })), "{lambda}: {refused}");
+        let refused = SdccConfig::new()
+            .init()
+            .forward(&student, &Teacher::Live, &batch(&tree), lambda)
+            .map(|_| ())
+            .unwrap_err();
+        assert!(
+            matches!(refused, TrainError::Objective(ObjectiveError::Setting { .. })),
+            "{lambda}: {refused}"
+        );
     }
     assert!(student.passes.lock().unwrap().is_empty());
 }
@@ -220,16 +248,22 @@ fn cheaper_supports_are_taken_by_configuration() {
 
 #[test]
 fn trees_without_a_token_and_under_kv_evict_are_refused() {
-    let header = "{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n";
+    let header =
+        "{\"t\":\"header\",\"version\":1,\"harness\":\"example\",\"fidelity\":\"token\"}\n";
     let empty = read(header);
     let refused = SdccBatch::new(&Layouts::new(&empty).unwrap(), &device()).unwrap_err();
     assert_eq!(refused, TrainError::EmptyRow { row: 0 });
     let kept = read(
         &GROUP
             .lines()
-            .filter(|line| !line.contains("\"b\"") && !line.contains("fork") && !line.contains("\"id\":3"))
+            .filter(|line| {
+                !line.contains("\"b\"") && !line.contains("fork") && !line.contains("\"id\":3")
+            })
             .fold(String::new(), |text, line| {
-                text + &line.replace("\"fidelity\":\"token\"", "\"fidelity\":\"token\",\"cache\":\"kv_evict\"") + "\n"
+                text + &line.replace(
+                    "\"fidelity\":\"token\"",
+                    "\"fidelity\":\"token\",\"cache\":\"kv_evict\"",
+                ) + "\n"
             }),
     );
     let refused = SdccBatch::new(&Layouts::new(&kept).unwrap(), &device()).unwrap_err();

@@ -1,5 +1,5 @@
-//! Contract: a moving average moves by its decay, on update alone, and only with the model that it started at; a frozen teacher may
-//! compute in another dtype than its student.
+//! Contract: a moving average moves by its decay, on update alone, and only with the model that it
+//! started at; a frozen teacher may compute in another dtype than its student.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -46,10 +46,15 @@ fn a_moving_average_moves_by_the_decay_and_only_on_update() {
     let (start, later) = (Table::seeded(7), Table::seeded(7));
     let mut average = MovingAverage::new(&start, 0.9).unwrap();
     assert_eq!(average.model().values(), start.values());
-    assert!(matches!(average.update(&later), Err(TrainError::Unsupported { .. })), "another model is not a later one");
+    assert!(
+        matches!(average.update(&later), Err(TrainError::Unsupported { .. })),
+        "another model is not a later one"
+    );
     let moved = start.clone().map(&mut Shift);
     average.update(&moved).unwrap();
-    for (found, (old, new)) in average.model().values().iter().zip(start.values().iter().zip(moved.values())) {
+    for (found, (old, new)) in
+        average.model().values().iter().zip(start.values().iter().zip(moved.values()))
+    {
         assert_near(*found, 0.9 * old + 0.1 * new, FEW, "average");
     }
     let mut teacher = Teacher::MovingAverage(average);
@@ -60,7 +65,10 @@ fn a_moving_average_moves_by_the_decay_and_only_on_update() {
     let mut average = MovingAverage::new(&Wider { table: start.clone(), more: None }, 0.9).unwrap();
     let wider = Wider { table: start.clone(), more: Some(Table::seeded(7)) };
     let refused = average.update(&wider).unwrap_err();
-    assert!(matches!(&refused, TrainError::Unsupported { what } if what.contains("has 2 more")), "{refused}");
+    assert!(
+        matches!(&refused, TrainError::Unsupported { what } if what.contains("has 2 more")),
+        "{refused}"
+    );
     let mut live = Teacher::Live;
     live.update(&moved).unwrap();
     assert_eq!(live.model(&moved).values(), moved.values());
@@ -75,5 +83,10 @@ fn a_frozen_teacher_may_compute_in_less_than_its_student() {
     let of = |teacher| sdcc.forward(&student, &Teacher::Frozen(teacher), &batch, 1.0).unwrap().loss;
     let (single, double) = (of(Table::single(&values)), of(Table::of(&values)));
     assert_near(scalar(&single), scalar(&double), FORMULA_SINGLE, "loss");
-    assert_all_near(&gradient(&student, &single), &gradient(&student, &double), FORMULA_SINGLE, "gradient");
+    assert_all_near(
+        &gradient(&student, &single),
+        &gradient(&student, &double),
+        FORMULA_SINGLE,
+        "gradient",
+    );
 }

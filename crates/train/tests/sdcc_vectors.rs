@@ -1,5 +1,6 @@
-//! Contract: on every conformance vector the residual at every diverging term, and every gradient of the summed task loss plus 0.1 times
-//! the summed residual, are those of an independent implementation, to 1e-9 relative in float64, whatever the chunk.
+//! Contract: on every conformance vector the residual at every diverging term, and every gradient
+//! of the summed task loss plus 0.1 times the summed residual, are those of an independent
+//! implementation, to 1e-9 relative in float64, whatever the chunk.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -10,8 +11,8 @@ use fixtures::{
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    Decoder, DeviceName, Precision, SdccBatch, SdccConfig, Teacher, certify, collect_gradients, load_decoder,
-    relative_gradient_error, residuals,
+    Decoder, DeviceName, Precision, SdccBatch, SdccConfig, Teacher, certify, collect_gradients,
+    load_decoder, relative_gradient_error, residuals,
 };
 use pleach_tree::{BranchTree, ReadOptions};
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ const MODELS: [&str; 3] = ["llama", "qwen2", "qwen3"];
 
 fn model(name: &str) -> Decoder {
     let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    load_decoder(&shared("vectors/models").unwrap().join(name), Precision::F64, &device.autodiff()).unwrap()
+    load_decoder(&shared("vectors/models").unwrap().join(name), Precision::F64, &device.autodiff())
+        .unwrap()
 }
 
 fn tree(case: &Case) -> BranchTree {
@@ -30,7 +32,10 @@ fn tree(case: &Case) -> BranchTree {
 fn expected(case: &Case, model: &str) -> BTreeMap<(u32, u32), f64> {
     let list = case.expected["models"][model]["sdcc_kl"].as_array();
     let id = |value: &serde_json::Value| value.as_u64().unwrap() as u32;
-    list.into_iter().flatten().map(|term| ((id(&term[0]), id(&term[1])), term[2].as_f64().unwrap())).collect()
+    list.into_iter()
+        .flatten()
+        .map(|term| ((id(&term[0]), id(&term[1])), term[2].as_f64().unwrap()))
+        .collect()
 }
 
 #[test]
@@ -54,7 +59,10 @@ fn every_residual_is_the_vectors() {
                     VECTOR_GRADIENT,
                     format_args!("{} {name}: {residual:?} over {kl}", case.name),
                 );
-                assert!(residual.total_variation <= (residual.kl / 2.0).sqrt(), "{residual:?} breaks Pinsker's inequality");
+                assert!(
+                    residual.total_variation <= (residual.kl / 2.0).sqrt(),
+                    "{residual:?} breaks Pinsker's inequality"
+                );
                 compared += 1;
             }
         }
@@ -66,13 +74,16 @@ fn every_residual_is_the_vectors() {
 fn every_gradient_of_the_summed_objective_is_the_vectors() {
     let mut compared = 0;
     for name in MODELS {
-        let cases: Vec<Case> =
-            Case::all().into_iter().filter(|case| case.gradients("sdcc-sum-lambda-0.1", name).is_some()).collect();
+        let cases: Vec<Case> = Case::all()
+            .into_iter()
+            .filter(|case| case.gradients("sdcc-sum-lambda-0.1", name).is_some())
+            .collect();
         if cases.is_empty() {
             return;
         }
         let model = model(name);
-        let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap().autodiff();
+        let device =
+            DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap().autodiff();
         for case in cases {
             let tree = tree(&case);
             let batch = SdccBatch::new(&Layouts::new(&tree).unwrap(), &device).unwrap();
@@ -94,7 +105,8 @@ fn every_gradient_of_the_summed_objective_is_the_vectors() {
 fn a_case_without_diverging_terms_is_certified_as_consistent() {
     for case in Case::all().iter().filter(|case| case.name == "group_of_rollouts") {
         let tree = tree(case);
-        let certificate = certify(&model("llama"), &model("llama"), &Layouts::new(&tree).unwrap()).unwrap();
+        let certificate =
+            certify(&model("llama"), &model("llama"), &Layouts::new(&tree).unwrap()).unwrap();
         assert_eq!((certificate.all.coverage.diverging, certificate.all.kl_sum), (0, 0.0));
         assert_eq!(certificate.all.coverage.supervised, 48);
     }

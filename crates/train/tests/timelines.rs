@@ -1,5 +1,6 @@
-//! Contract: what is known of a rollout reaches each of its terms in any layout; overlong, empty and unrewarded rollouts, and terms of
-//! other trees, give what is documented: weight 0, nothing, or an error.
+//! Contract: what is known of a rollout reaches each of its terms in any layout; overlong, empty
+//! and unrewarded rollouts, and terms of other trees, give what is documented: weight 0, nothing,
+//! or an error.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -9,8 +10,9 @@ use fixtures::{
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    AdvantageConfig, Batch, BatchTerms, CausalModel, GaeConfig, ObjectiveError, PolicyGradientConfig, PolicySignal, Reduction,
-    Timelines, TrainError, gae, group_advantages, recorded_log_probabilities,
+    AdvantageConfig, Batch, BatchTerms, CausalModel, GaeConfig, ObjectiveError,
+    PolicyGradientConfig, PolicySignal, Reduction, Timelines, TrainError, gae, group_advantages,
+    recorded_log_probabilities,
 };
 
 fn packed(layouts: &Layouts<'_>) -> Batch {
@@ -21,7 +23,8 @@ fn packed(layouts: &Layouts<'_>) -> Batch {
 /// Group advantages at the terms of a batch.
 fn advantaged(layouts: &Layouts<'_>, batch: &Batch) -> (PolicySignal, BatchTerms) {
     let timelines = Timelines::of(layouts);
-    let rollouts = group_advantages(&AdvantageConfig::new(), &timelines.outcomes(layouts).unwrap()).unwrap();
+    let rollouts =
+        group_advantages(&AdvantageConfig::new(), &timelines.outcomes(layouts).unwrap()).unwrap();
     let (advantages, terms) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
     (PolicySignal::new(advantages, recorded_log_probabilities(layouts, &terms)), terms)
 }
@@ -35,7 +38,9 @@ fn advantages_are_the_groups_and_reach_every_sampled_token() {
         assert_eq!(timelines.rollouts[0].ids, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
         assert_eq!(timelines.rollouts[0].bounds, [0, 3, 5]);
         assert_eq!(timelines.rollouts[1].bounds, [0, 2]);
-        let rollouts = group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
+        let rollouts =
+            group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap())
+                .unwrap();
         let packed = layouts.packed().unwrap().sequences;
         let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
         let (advantages, _) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
@@ -47,10 +52,14 @@ fn advantages_are_the_groups_and_reach_every_sampled_token() {
 
 #[test]
 fn an_overlong_rollout_is_silenced_in_its_terms() {
-    let tree = read(&GROUP.replace("\"reward\":0.0,\"status\":\"finished\"", "\"reward\":0.0,\"status\":\"overlong\""));
+    let tree = read(&GROUP.replace(
+        "\"reward\":0.0,\"status\":\"finished\"",
+        "\"reward\":0.0,\"status\":\"overlong\"",
+    ));
     let layouts = Layouts::new(&tree).unwrap();
     let timelines = Timelines::of(&layouts);
-    let rollouts = group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
+    let rollouts =
+        group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
     let packed = layouts.packed().unwrap().sequences;
     let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
     let (advantages, terms) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
@@ -79,7 +88,10 @@ fn a_rollout_that_sampled_nothing_counts_in_its_group_and_has_no_term() {
     let tree = read(&GROUP.replace("\"output\":[3]", "\"output\":[]"));
     let layouts = Layouts::new(&tree).unwrap();
     let timelines = Timelines::of(&layouts);
-    assert_eq!((timelines.rollouts[1].segments(), timelines.rollouts[1].bounds.as_slice()), (0, &[0][..]));
+    assert_eq!(
+        (timelines.rollouts[1].segments(), timelines.rollouts[1].bounds.as_slice()),
+        (0, &[0][..])
+    );
     let batch = packed(&layouts);
     let (signal, terms) = advantaged(&layouts, &batch);
     assert_eq!(signal.advantages, [1.0; 5], "the mean of its group is a half");
@@ -96,13 +108,20 @@ fn terms_of_two_trees_in_one_batch_are_told_apart_by_nothing_and_refused() {
     let timelines = Timelines::of(&layouts);
     let sequences = layouts.packed().unwrap().sequences;
     let twice = Batch::new(&[&sequences[0], &sequences[0]], &device()).unwrap();
-    let rollouts = group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
+    let rollouts =
+        group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
     let expected = TrainError::Objective(ObjectiveError::Duplicate { generation: 0, offset: 0 });
     assert_eq!(timelines.broadcast(twice.terms(), &rollouts).unwrap_err(), expected);
     assert_eq!(timelines.from_terms(twice.terms(), &[0.0; 14]).unwrap_err(), expected);
-    assert_eq!(timelines.to_terms(twice.terms(), &[vec![0.0; 5], vec![0.0; 2]]).unwrap_err(), expected);
+    assert_eq!(
+        timelines.to_terms(twice.terms(), &[vec![0.0; 5], vec![0.0; 2]]).unwrap_err(),
+        expected
+    );
     let eras = layouts.eras();
-    assert_eq!(pleach_train::clip_fractions(twice.terms(), &[0.0; 14], &eras).unwrap_err(), expected);
+    assert_eq!(
+        pleach_train::clip_fractions(twice.terms(), &[0.0; 14], &eras).unwrap_err(),
+        expected
+    );
 }
 
 #[test]
@@ -115,8 +134,14 @@ fn what_does_not_fit_a_tree_is_refused() {
     assert!(timelines.broadcast(batch.terms(), &[]).is_err());
     assert!(timelines.to_terms(batch.terms(), &[vec![0.0; 5]]).is_err());
     assert!(timelines.from_terms(batch.terms(), &[0.0]).is_err());
-    let unrewarded = read(&GROUP.lines().take(13).fold(String::new(), |text, line| text + line + "\n"));
+    let unrewarded =
+        read(&GROUP.lines().take(13).fold(String::new(), |text, line| text + line + "\n"));
     let layouts = Layouts::new(&unrewarded).unwrap();
     let found = Timelines::of(&layouts).outcomes(&layouts).unwrap_err();
-    assert_eq!(found, pleach_train::TrainError::Objective(pleach_train::ObjectiveError::NoOutcome { rollout: "b".to_owned() }));
+    assert_eq!(
+        found,
+        pleach_train::TrainError::Objective(pleach_train::ObjectiveError::NoOutcome {
+            rollout: "b".to_owned()
+        })
+    );
 }

@@ -1,13 +1,13 @@
-//! Contract: the published union mask with row-wise positions is exact for one layer and wrong for two, on fourteen tokens with three
-//! one-token evictions and survivors behind every hole.
+//! Contract: the published union mask with row-wise positions is exact for one layer and wrong for
+//! two, on fourteen tokens with three one-token evictions and survivors behind every hole.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
 use fixtures::near;
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, TermLogp, TrainError, UnionBatch, evaluate, log_probabilities,
-    relative_gradient_error, union_log_probabilities,
+    Decoder, DecoderConfig, DeviceName, Family, Precision, TermLogp, TrainError, UnionBatch,
+    evaluate, log_probabilities, relative_gradient_error, union_log_probabilities,
 };
 
 const TAPE: [u32; 14] = [8, 36, 54, 51, 48, 4, 16, 7, 31, 48, 28, 30, 41, 24];
@@ -20,21 +20,31 @@ fn term(source: usize, target: u32, generation: usize) -> Term {
 
 /// Every token once; generation `g` samples token `g + 1` of the tape from row `g`.
 fn union() -> UnionBatch {
-    let alive = |row: usize, key: usize| GONE.iter().all(|&(token, from)| token != key || row < from);
+    let alive =
+        |row: usize, key: usize| GONE.iter().all(|&(token, from)| token != key || row < from);
     UnionBatch {
         tokens: TAPE.to_vec(),
-        visible: (0..14).map(|row| (0..=row).filter(|&key| alive(row, key)).map(|key| key as u32).collect()).collect(),
+        visible: (0..14)
+            .map(|row| (0..=row).filter(|&key| alive(row, key)).map(|key| key as u32).collect())
+            .collect(),
         terms: (0..13).map(|row| term(row, TAPE[row + 1], row)).collect(),
     }
 }
 
 /// One causal sequence per live view, written out.
 fn segments() -> Vec<Sequence> {
-    let sequence = |tokens: &[u32], terms: Vec<Term>| Sequence { terms, ..fixtures::causal(tokens) };
+    let sequence =
+        |tokens: &[u32], terms: Vec<Term>| Sequence { terms, ..fixtures::causal(tokens) };
     vec![
         sequence(&TAPE[..8], (0..7).map(|row| term(row, TAPE[row + 1], row)).collect()),
-        sequence(&[8, 36, 54, 51, 48, 16, 7, 31, 48, 28], vec![term(6, 31, 7), term(7, 48, 8), term(8, 28, 9)]),
-        sequence(&[8, 36, 54, 51, 48, 16, 7, 48, 28, 30, 41], vec![term(8, 30, 10), term(9, 41, 11)]),
+        sequence(
+            &[8, 36, 54, 51, 48, 16, 7, 31, 48, 28],
+            vec![term(6, 31, 7), term(7, 48, 8), term(8, 28, 9)],
+        ),
+        sequence(
+            &[8, 36, 54, 51, 48, 16, 7, 48, 28, 30, 41],
+            vec![term(8, 30, 10), term(9, 41, 11)],
+        ),
         sequence(&[8, 36, 54, 51, 48, 16, 7, 48, 28, 41, 24], vec![term(9, 24, 12)]),
     ]
 }
@@ -46,7 +56,9 @@ fn model(family: Family, layers: usize) -> Decoder {
 }
 
 fn worst(found: &[TermLogp], expected: &[TermLogp]) -> f64 {
-    let ids = |side: &[TermLogp]| side.iter().map(|term| (term.generation, term.offset)).collect::<Vec<_>>();
+    let ids = |side: &[TermLogp]| {
+        side.iter().map(|term| (term.generation, term.offset)).collect::<Vec<_>>()
+    };
     assert_eq!(ids(found), ids(expected));
     near::worst(found.iter().map(|term| term.logp), expected.iter().map(|term| term.logp))
 }

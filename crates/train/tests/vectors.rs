@@ -1,5 +1,6 @@
-//! Contract: on every conformance vector, for every model family and on every CPU device, log-probabilities agree with an independent
-//! implementation to 1e-10 and gradients to 1e-9 relative in float64, for all four layouts and for keys and values evicted in place.
+//! Contract: on every conformance vector, for every model family and on every CPU device,
+//! log-probabilities agree with an independent implementation to 1e-10 and gradients to 1e-9
+//! relative in float64, for all four layouts and for keys and values evicted in place.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod fixtures;
 
@@ -9,7 +10,8 @@ use fixtures::{
     shared,
 };
 use pleach_train::{
-    Decoder, DeviceName, Precision, TermLogp, compare, evaluate, load_decoder, log_probabilities, relative_gradient_error,
+    Decoder, DeviceName, Precision, TermLogp, compare, evaluate, load_decoder, log_probabilities,
+    relative_gradient_error,
 };
 
 const MODELS: [&str; 3] = ["llama", "qwen2", "qwen3"];
@@ -60,7 +62,9 @@ fn check_case(model: &Decoder, name: &str, case: &Case, device: DeviceName) {
         let error = relative_gradient_error(&expected, &packed.gradients);
         assert!(error <= near::VECTOR_GRADIENT, "{context}: relative gradient error {error:e}");
     }
-    for (layout, expected) in [("segments", "exact"), ("compressed", "compressed"), ("full", "full")] {
+    for (layout, expected) in
+        [("segments", "exact"), ("compressed", "compressed"), ("full", "full")]
+    {
         let sequences = case.layout(layout);
         if sequences.is_empty() {
             assert!(case.name.ends_with("_kv_evict"), "{context}: no {layout}");

@@ -2,12 +2,14 @@ use rustc_hash::FxHashMap;
 
 use crate::{Evicted, LossRun, Record, Segment, SegmentId};
 
-/// Keeps the first and last `keep / 2` tokens of every segment, so that a long rollout can be looked at on a small machine.
+/// Keeps the first and last `keep / 2` tokens of every segment, so that a long rollout can be
+/// looked at on a small machine.
 ///
-/// The tree keeps its shape: log-probabilities, loss runs and evicted ranges are cut alike, and of every stretch that leaves a
-/// context by itself at least one token stays, so that each eviction still removes something. Recorded prompts are dropped,
-/// since no context holds them any more, and so is the text of what was cut. An odd token more stays at the front, and `keep`
-/// is at least 1. Segments without tokens are left as they are.
+/// The tree keeps its shape: log-probabilities, loss runs and evicted ranges are cut alike, and of
+/// every stretch that leaves a context by itself at least one token stays, so that each eviction
+/// still removes something. Recorded prompts are dropped, since no context holds them any more, and
+/// so is the text of what was cut. An odd token more stays at the front, and `keep` is at least 1.
+/// Segments without tokens are left as they are.
 ///
 /// ```
 /// use pleach_tree::{Origin, Record, Role, Segment, SegmentId, clip};
@@ -21,12 +23,14 @@ pub fn clip(records: &[Record], keep: u32) -> Vec<Record> {
     records.iter().map(|record| clipped(record, &cuts)).collect()
 }
 
-/// Which tokens of a segment stay, as sorted ranges, each with the number of tokens that stay before it.
+/// Which tokens of a segment stay, as sorted ranges, each with the number of tokens that stay
+/// before it.
 #[derive(Debug)]
 struct Cut(Vec<(u32, u32, u32)>);
 
 impl Cut {
-    /// Keeps the ends of a segment of `len` tokens, and a token of every stretch between two of `borders`.
+    /// Keeps the ends of a segment of `len` tokens, and a token of every stretch between two of
+    /// `borders`.
     fn new(len: u32, keep: u32, mut borders: Vec<u32>) -> Self {
         let (head, tail) = (keep - keep / 2, len - keep / 2);
         borders.extend([0, len]);
@@ -56,7 +60,8 @@ impl Cut {
     }
 
     fn pick<T: Copy>(&self, values: &[T]) -> Vec<T> {
-        let ranges = self.0.iter().filter_map(|&(start, end, _)| values.get(start as usize..end as usize));
+        let ranges =
+            self.0.iter().filter_map(|&(start, end, _)| values.get(start as usize..end as usize));
         ranges.flatten().copied().collect()
     }
 }

@@ -6,13 +6,16 @@ use rustc_hash::FxHashMap;
 use crate::{BranchTree, ContextId, Operation};
 
 impl BranchTree {
-    /// The branch tree as a graph in the DOT language: contexts with their sizes, and operations between them.
+    /// The branch tree as a graph in the DOT language: contexts with their sizes, and operations
+    /// between them.
     pub fn dot(&self) -> impl fmt::Display + '_ {
-        let context = |id: Option<ContextId>| id.map_or_else(|| "empty".to_string(), |id| id.to_string());
+        let context =
+            |id: Option<ContextId>| id.map_or_else(|| "empty".to_string(), |id| id.to_string());
         let mut calls: FxHashMap<ContextId, String> = FxHashMap::default();
         for generation in self.generations() {
             let (rollout, thread) = (escaped(&generation.rollout), escaped(&generation.thread));
-            *calls.entry(generation.context).or_default() += &format!("\\n{} ({rollout}/{thread})", generation.id);
+            *calls.entry(generation.context).or_default() +=
+                &format!("\\n{} ({rollout}/{thread})", generation.id);
         }
         let graph = self.graph.map(
             |_, node| {
@@ -21,7 +24,8 @@ impl BranchTree {
             },
             |edge, _| {
                 let made = self.graph.edge_endpoints(edge).and_then(|(_, to)| self.graph[to].id());
-                made.and_then(|id| Some(describe(self.operation(id)?, self.context(id)?.removed()))).unwrap_or_default()
+                made.and_then(|id| Some(describe(self.operation(id)?, self.context(id)?.removed())))
+                    .unwrap_or_default()
             },
         );
         let attributes = |label: &str| format!("label=\"{label}\"");
@@ -48,7 +52,10 @@ fn describe(operation: Operation<'_>, removed: &[crate::Span]) -> String {
     match operation {
         Operation::Append(append) => format!("append {}", append.segments.len()),
         Operation::Evict(evict) => {
-            let kind = evict.replacement.as_ref().map_or_else(String::new, |r| format!(" -> {:?}", r.kind).to_lowercase());
+            let kind = evict
+                .replacement
+                .as_ref()
+                .map_or_else(String::new, |r| format!(" -> {:?}", r.kind).to_lowercase());
             format!("evict {tokens} tokens{kind}")
         }
         Operation::Replace(_) => format!("replace, {tokens} tokens leave"),

@@ -1,8 +1,9 @@
 //! Eviction records and the conditioning tree of a compacted rollout.
 //!
-//! A harness that rewrites the context of an agent forks the history that later tokens are sampled under. This crate reads what
-//! happened ([`Record`], one JSON object a line), builds the [`BranchTree`] of contexts and operations, and tells what every
-//! [`Generation`] saw and said ([`View`]). It knows no tensors and no tokenizer.
+//! A harness that rewrites the context of an agent forks the history that later tokens are sampled
+//! under. This crate reads what happened ([`Record`], one JSON object a line), builds the
+//! [`BranchTree`] of contexts and operations, and tells what every [`Generation`] saw and said
+//! ([`View`]). It knows no tensors and no tokenizer.
 //!
 //! ```
 //! use pleach_tree::{BranchTree, ReadOptions};
@@ -40,9 +41,9 @@ pub use ids::{ContextId, GenerationId, SegmentId};
 pub use lines::{JsonLines, ReadOptions};
 pub use reader::RecordReader;
 pub use record::{
-    Append, By, ByKind, CacheSemantics, Evict, Evicted, Evidence, Extra, Fidelity, Fork, ForkReason, Generation, Header,
-    Latent, LossRun, Origin, Outcome, Part, Place, Record, Replace, Replacement, ReplacementKind, Role, Segment, Source,
-    Status, TokenizerIdentity, Trigger,
+    Append, By, ByKind, CacheSemantics, Evict, Evicted, Evidence, Extra, Fidelity, Fork,
+    ForkReason, Generation, Header, Latent, LossRun, Origin, Outcome, Part, Place, Record, Replace,
+    Replacement, ReplacementKind, Role, Segment, Source, Status, TokenizerIdentity, Trigger,
 };
 pub use requests::{Request, records_of_requests};
 pub use view::{OutputToken, View};

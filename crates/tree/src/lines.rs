@@ -30,10 +30,12 @@ impl Default for ReadOptions {
     }
 }
 
-/// JSON Lines read one line at a time, with every kind of damage named and, in lenient mode, repaired.
+/// JSON Lines read one line at a time, with every kind of damage named and, in lenient mode,
+/// repaired.
 ///
-/// Lines end at LF and nowhere else, so a raw U+2028 inside a string is text. Both eviction records and the session files of
-/// harnesses are read through it, which is why it knows nothing of records.
+/// Lines end at LF and nowhere else, so a raw U+2028 inside a string is text. Both eviction records
+/// and the session files of harnesses are read through it, which is why it knows nothing of
+/// records.
 #[derive(Debug)]
 pub struct JsonLines<R> {
     reader: R,
@@ -68,13 +70,18 @@ impl<R: BufRead> JsonLines<R> {
 
     /// Reads the values of the next line that has any into `out`, and the faults into `report`.
     ///
-    /// There is more than one value where records were glued together. A line that was mended gives its values under either mode,
-    /// so that what refers to them is not at fault as well; whoever reads strictly rejects the file in the end. Returns the line's
-    /// location, or `None` at the end.
+    /// There is more than one value where records were glued together. A line that was mended gives
+    /// its values under either mode, so that what refers to them is not at fault as well; whoever
+    /// reads strictly rejects the file in the end. Returns the line's location, or `None` at the
+    /// end.
     ///
     /// # Errors
     /// Only those of the underlying reader.
-    pub fn next_line<T: DeserializeOwned>(&mut self, out: &mut Vec<T>, report: &mut Report) -> io::Result<Option<Location>> {
+    pub fn next_line<T: DeserializeOwned>(
+        &mut self,
+        out: &mut Vec<T>,
+        report: &mut Report,
+    ) -> io::Result<Option<Location>> {
         out.clear();
         while !self.done {
             self.number += 1;
@@ -83,7 +90,11 @@ impl<R: BufRead> JsonLines<R> {
                 Filled::End => self.done = true,
                 Filled::TooLong => {
                     let limit = self.options.max_line_bytes;
-                    report.fault(self.options.lenient, location.clone(), Fault::LineTooLong { limit });
+                    report.fault(
+                        self.options.lenient,
+                        location.clone(),
+                        Fault::LineTooLong { limit },
+                    );
                 }
                 Filled::Line { finished } => {
                     self.parse(&location, finished, out, report);
@@ -126,12 +137,22 @@ impl<R: BufRead> JsonLines<R> {
             let used = piece.len() + usize::from(end.is_some());
             self.reader.consume(used);
             if end.is_some() {
-                return Ok(if too_long { Filled::TooLong } else { Filled::Line { finished: true } });
+                return Ok(if too_long {
+                    Filled::TooLong
+                } else {
+                    Filled::Line { finished: true }
+                });
             }
         }
     }
 
-    fn parse<T: DeserializeOwned>(&mut self, at: &Location, finished: bool, out: &mut Vec<T>, report: &mut Report) {
+    fn parse<T: DeserializeOwned>(
+        &mut self,
+        at: &Location,
+        finished: bool,
+        out: &mut Vec<T>,
+        report: &mut Report,
+    ) {
         if self.number == 1 && self.first_line(at, report) {
             return;
         }
@@ -152,7 +173,11 @@ impl<R: BufRead> JsonLines<R> {
         match split(&text, &mut pieces) {
             Ok(()) => {}
             Err(error) if error.is_eof() && !finished => {
-                report.fault(lenient, at.clone(), Fault::TruncatedLine { bytes: self.buffer.len() });
+                report.fault(
+                    lenient,
+                    at.clone(),
+                    Fault::TruncatedLine { bytes: self.buffer.len() },
+                );
                 return;
             }
             Err(error) => {
@@ -175,7 +200,8 @@ impl<R: BufRead> JsonLines<R> {
         }
     }
 
-    /// Handles what can only stand at the start of a file; true where nothing else of it can be read.
+    /// Handles what can only stand at the start of a file; true where nothing else of it can be
+    /// read.
     fn first_line(&mut self, at: &Location, report: &mut Report) -> bool {
         if let Some(kind) = crate::compression(&self.buffer) {
             report.fault(self.options.lenient, at.clone(), Fault::Compressed { kind: kind.into() });
@@ -215,7 +241,8 @@ fn mend<'a>(line: &'a [u8], faults: &mut Vec<Fault>) -> Cow<'a, str> {
     }
 }
 
-/// Puts `\ufffd` for every escaped surrogate without its other half; returns the text and how many there were.
+/// Puts `\ufffd` for every escaped surrogate without its other half; returns the text and how many
+/// there were.
 fn pair_surrogates(text: &str) -> (String, usize) {
     let bytes = text.as_bytes();
     if memmem::find(bytes, b"\\u").is_none() {
@@ -265,7 +292,9 @@ fn describe<T: DeserializeOwned>(text: &str, error: &serde_json::Error) -> (Stri
         Err(found) => (found.path().to_string(), cause(found.inner())),
     };
     let path = if path == "." { String::new() } else { path };
-    let named = ["missing field `", "duplicate field `"].into_iter().find_map(|start| message.strip_prefix(start));
+    let named = ["missing field `", "duplicate field `"]
+        .into_iter()
+        .find_map(|start| message.strip_prefix(start));
     match named.and_then(|rest| rest.strip_suffix('`')) {
         Some(field) if path.is_empty() => (field.into(), message),
         Some(field) => (format!("{path}.{field}"), message),
@@ -273,8 +302,8 @@ fn describe<T: DeserializeOwned>(text: &str, error: &serde_json::Error) -> (Stri
     }
 }
 
-/// The object with its tag moved to the front, where it stands elsewhere: such a record is read without a detour, which keeps
-/// the path to the key at fault.
+/// The object with its tag moved to the front, where it stands elsewhere: such a record is read
+/// without a detour, which keeps the path to the key at fault.
 fn tag_first(text: &str) -> Option<String> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(text) else { return None };
     if fields.keys().next().is_some_and(|first| first == "t") {

@@ -32,11 +32,15 @@ impl<R: BufRead> RecordReader<R> {
 
     /// The next record and where it stands, or `None` at the end.
     ///
-    /// Faults of lines go into `report`; where that has errors in the end, the file is at fault, whatever records it gave.
+    /// Faults of lines go into `report`; where that has errors in the end, the file is at fault,
+    /// whatever records it gave.
     ///
     /// # Errors
     /// Only those of the underlying reader.
-    pub fn next_record(&mut self, report: &mut Report) -> std::io::Result<Option<(Location, Record)>> {
+    pub fn next_record(
+        &mut self,
+        report: &mut Report,
+    ) -> std::io::Result<Option<(Location, Record)>> {
         if self.waiting.is_empty() {
             self.at = self.lines.next_line(&mut self.waiting, report)?;
             self.waiting.reverse();
@@ -62,7 +66,11 @@ impl BranchTree {
     ///
     /// # Errors
     /// As [`BranchTree::open`].
-    pub fn read(reader: impl BufRead, name: impl Into<Arc<str>>, options: ReadOptions) -> Result<(Self, Report), TreeError> {
+    pub fn read(
+        reader: impl BufRead,
+        name: impl Into<Arc<str>>,
+        options: ReadOptions,
+    ) -> Result<(Self, Report), TreeError> {
         let name = name.into();
         let mut report = Report::default();
         let mut builder = TreeBuilder::new(options.lenient);
@@ -80,7 +88,8 @@ impl BranchTree {
         builder.finish(report)
     }
 
-    /// Builds the tree of records that were made in memory; errors call them `name` and count them as lines.
+    /// Builds the tree of records that were made in memory; errors call them `name` and count them
+    /// as lines.
     ///
     /// # Errors
     /// [`TreeError::Rejected`] with every fault.

@@ -1,6 +1,6 @@
 use crate::{
-    Append, ContextId, Evict, Evicted, Evidence, Extra, Generation, GenerationId, Header, Origin, Place, Record, Replacement,
-    ReplacementKind, Role, Segment, SegmentId,
+    Append, ContextId, Evict, Evicted, Evidence, Extra, Generation, GenerationId, Header, Origin,
+    Place, Record, Replacement, ReplacementKind, Role, Segment, SegmentId,
 };
 
 /// One request to a policy as it is seen from outside: what stood before it, and what it sampled.
@@ -14,18 +14,22 @@ pub struct Request {
     pub logprobs: Option<Vec<f64>>,
 }
 
-/// Records of one rollout of which only the requests are known, in the order in which they were made.
+/// Records of one rollout of which only the requests are known, in the order in which they were
+/// made.
 ///
-/// A request that continues the one before is an append. One that differs is a junction: the common start survived, and so did the
-/// longest end of the view before that stands in the rest of the prompt (the last time that it does). What lay between was evicted,
-/// what stands there now replaces it, and what follows the survivors is new. Every live view is exact, token for token; which token
-/// survived is inferred.
+/// A request that continues the one before is an append. One that differs is a junction: the common
+/// start survived, and so did the longest end of the view before that stands in the rest of the
+/// prompt (the last time that it does). What lay between was evicted, what stands there now
+/// replaces it, and what follows the survivors is new. Every live view is exact, token for token;
+/// which token survived is inferred.
 pub fn records_of_requests(header: Header, rollout: &str, requests: &[Request]) -> Vec<Record> {
     let mut writer = Writer { records: vec![Record::Header(header)], ..Writer::default() };
     for (index, request) in (0..).zip(requests) {
         writer.arrive(&request.prompt);
-        let output =
-            Segment { logprobs: request.logprobs.clone(), ..Segment::new(SegmentId(0), Role::Assistant, Origin::Policy) };
+        let output = Segment {
+            logprobs: request.logprobs.clone(),
+            ..Segment::new(SegmentId(0), Role::Assistant, Origin::Policy)
+        };
         let output = writer.segment(output, &request.output);
         writer.records.push(Record::Generation(Generation {
             rollout: rollout.to_owned(),
@@ -59,14 +63,26 @@ struct Writer {
 impl Default for Writer {
     fn default() -> Self {
         let context = ContextId(0);
-        Self { records: Vec::new(), view: Vec::new(), pending: Vec::new(), context, segments: 0, contexts: 0 }
+        Self {
+            records: Vec::new(),
+            view: Vec::new(),
+            pending: Vec::new(),
+            context,
+            segments: 0,
+            contexts: 0,
+        }
     }
 }
 
 impl Writer {
     /// Makes the context of a prompt the current one.
     fn arrive(&mut self, prompt: &[u32]) {
-        let start = self.view.iter().zip(prompt).take_while(|(known, token)| known.token == **token).count();
+        let start = self
+            .view
+            .iter()
+            .zip(prompt)
+            .take_while(|(known, token)| known.token == **token)
+            .count();
         if start < self.view.len() {
             self.append();
             self.replace(start, prompt);
@@ -85,10 +101,16 @@ impl Writer {
         let from = (!first).then_some(self.context);
         let segments = std::mem::take(&mut self.pending);
         self.context = self.next_context();
-        self.records.push(Record::Append(Append { context: self.context, from, segments, extra: Extra::new() }));
+        self.records.push(Record::Append(Append {
+            context: self.context,
+            from,
+            segments,
+            extra: Extra::new(),
+        }));
     }
 
-    /// Evicts what lies between the common start and the survivors behind it, of which at least one token goes.
+    /// Evicts what lies between the common start and the survivors behind it, of which at least one
+    /// token goes.
     fn replace(&mut self, start: usize, prompt: &[u32]) {
         let (kept, at) = survivors(&self.view[start + 1..], &prompt[start..]);
         let (added, behind) = (&prompt[start..start + at], &prompt[start + at + kept..]);
@@ -103,7 +125,16 @@ impl Writer {
         let (from, context) = (self.context, self.next_context());
         self.context = context;
         let evidence = Some(Evidence::Inferred);
-        let evict = Evict { context, from, evicted, replacement, by: None, trigger: None, evidence, extra: Extra::new() };
+        let evict = Evict {
+            context,
+            from,
+            evicted,
+            replacement,
+            by: None,
+            trigger: None,
+            evidence,
+            extra: Extra::new(),
+        };
         self.records.push(Record::Evict(Box::new(evict)));
         self.follow(behind);
     }
@@ -135,9 +166,11 @@ impl Writer {
     }
 }
 
-/// The longest end of a view that stands somewhere in a prompt, the last time that it does: how many tokens, and where they start.
+/// The longest end of a view that stands somewhere in a prompt, the last time that it does: how
+/// many tokens, and where they start.
 ///
-/// Both are read backwards, as a prefix that is looked for in a text (Knuth, Morris and Pratt), in time that grows with their lengths.
+/// Both are read backwards, as a prefix that is looked for in a text (Knuth, Morris and Pratt), in
+/// time that grows with their lengths.
 fn survivors(view: &[Known], prompt: &[u32]) -> (usize, usize) {
     let pattern: Vec<u32> = view.iter().rev().map(|known| known.token).collect();
     let step = |borders: &[usize], mut length: usize, token: u32| {

@@ -24,7 +24,11 @@ pub struct OutputToken {
 }
 
 impl<'t> View<'t> {
-    pub(crate) fn new(tree: &'t BranchTree, generation: &'t Generation, context: &'t Context) -> Self {
+    pub(crate) fn new(
+        tree: &'t BranchTree,
+        generation: &'t Generation,
+        context: &'t Context,
+    ) -> Self {
         Self { tree, generation, context }
     }
 
@@ -80,17 +84,28 @@ impl<'t> View<'t> {
 
     /// The tokens of the output with their loss weights, in order.
     ///
-    /// A weight is the segment's declared one, else 1; 0 where an earlier generation has the loss of the segment.
+    /// A weight is the segment's declared one, else 1; 0 where an earlier generation has the loss
+    /// of the segment.
     pub fn output(&self) -> impl Iterator<Item = OutputToken> + use<'t> {
         let (tree, id) = (self.tree, self.generation.id);
-        let tokens = self.generation.output.iter().filter_map(|&segment| tree.segment(segment)).flat_map(move |segment| {
-            let sampled = segment.origin == Origin::Policy;
-            let owned = tree.owner(segment.id) == Some(id);
-            segment.tokens.iter().flatten().zip(0..).map(move |(&token, at)| {
-                let weight = if owned { segment.declared_weight(at).unwrap_or(1.0) } else { 0.0 };
-                OutputToken { segment: segment.id, at, token, offset: 0, weight: sampled.then_some(weight) }
-            })
-        });
+        let tokens =
+            self.generation.output.iter().filter_map(|&segment| tree.segment(segment)).flat_map(
+                move |segment| {
+                    let sampled = segment.origin == Origin::Policy;
+                    let owned = tree.owner(segment.id) == Some(id);
+                    segment.tokens.iter().flatten().zip(0..).map(move |(&token, at)| {
+                        let weight =
+                            if owned { segment.declared_weight(at).unwrap_or(1.0) } else { 0.0 };
+                        OutputToken {
+                            segment: segment.id,
+                            at,
+                            token,
+                            offset: 0,
+                            weight: sampled.then_some(weight),
+                        }
+                    })
+                },
+            );
         tokens.zip(0..).map(|(token, offset)| OutputToken { offset, ..token })
     }
 }

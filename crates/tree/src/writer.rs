@@ -6,9 +6,13 @@ use crate::{BranchTree, Record, TreeError};
 ///
 /// # Errors
 /// Those of `writer`, and a record of unknown type without a tag.
-pub fn write_records<'a>(mut writer: impl Write, records: impl IntoIterator<Item = &'a Record>) -> Result<(), TreeError> {
+pub fn write_records<'a>(
+    mut writer: impl Write,
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Result<(), TreeError> {
     for record in records {
-        serde_json::to_writer(&mut writer, record).map_err(|error| TreeError::Write(error.into()))?;
+        serde_json::to_writer(&mut writer, record)
+            .map_err(|error| TreeError::Write(error.into()))?;
         writer.write_all(b"\n")?;
     }
     writer.flush()?;

@@ -1,10 +1,15 @@
-//! Contract: clipped records are sound records of the same tree. Every context, operation and generation stays, every eviction
-//! still removes something of what it removed, and what stays of a segment is a part of it with its own log-probabilities and
-//! weights.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it does not expect")]
+//! Contract: clipped records are sound records of the same tree. Every context, operation and
+//! generation stays, every eviction still removes something of what it removed, and what stays of a
+//! segment is a part of it with its own log-probabilities and weights.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
 use pleach_tree::{
-    Append, BranchTree, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId, Header, LossRun, Origin, Place,
-    ReadOptions, Record, Replacement, ReplacementKind, Role, Segment, SegmentId, Span, clip,
+    Append, BranchTree, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId,
+    Header, LossRun, Origin, Place, ReadOptions, Record, Replacement, ReplacementKind, Role,
+    Segment, SegmentId, Span, clip,
 };
 use proptest::prelude::*;
 
@@ -14,18 +19,36 @@ fn segment(id: u32, role: Role, origin: Origin, len: u32) -> Segment {
 
 fn append(context: u32, from: Option<u32>, segments: &[u32]) -> Record {
     let segments = segments.iter().copied().map(SegmentId).collect();
-    Record::Append(Append { context: ContextId(context), from: from.map(ContextId), segments, extra: Extra::new() })
+    Record::Append(Append {
+        context: ContextId(context),
+        from: from.map(ContextId),
+        segments,
+        extra: Extra::new(),
+    })
 }
 
 fn evict(context: u32, from: u32, evicted: Vec<Evicted>, replacement: Option<u32>) -> Record {
-    let replacement =
-        replacement.map(|id| Replacement::new(ReplacementKind::Truncation, vec![SegmentId(id)], Place::BeforeFirst));
+    let replacement = replacement.map(|id| {
+        Replacement::new(ReplacementKind::Truncation, vec![SegmentId(id)], Place::BeforeFirst)
+    });
     let (context, from, extra) = (ContextId(context), ContextId(from), Extra::new());
-    Record::Evict(Box::new(Evict { context, from, evicted, replacement, by: None, trigger: None, evidence: None, extra }))
+    Record::Evict(Box::new(Evict {
+        context,
+        from,
+        evicted,
+        replacement,
+        by: None,
+        trigger: None,
+        evidence: None,
+        extra,
+    }))
 }
 
 fn tree(records: Vec<Record>) -> BranchTree {
-    BranchTree::from_records(records, "clip", ReadOptions::STRICT).map_err(|error| error.to_string()).unwrap().0
+    BranchTree::from_records(records, "clip", ReadOptions::STRICT)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .0
 }
 
 /// A rollout whose tool result leaves in stretches, the last of them by name.
@@ -33,8 +56,11 @@ fn rollout(len: u32, borders: &[u32]) -> Vec<Record> {
     let mut sampled = segment(2, Role::Assistant, Origin::Policy, len);
     sampled.logprobs = Some((0..len).map(|at| -f64::from(at)).collect());
     let third = len / 3;
-    sampled.loss =
-        Some(if third > 0 { vec![(0, third, 0.5).into(), (third, len, 2.0).into()] } else { vec![(0, len, 1.0).into()] });
+    sampled.loss = Some(if third > 0 {
+        vec![(0, third, 0.5).into(), (third, len, 2.0).into()]
+    } else {
+        vec![(0, len, 1.0).into()]
+    });
     let mut records = vec![
         Record::Header(Header::new("test", Fidelity::Token)),
         Record::Segment(segment(0, Role::User, Origin::Human, len)),
@@ -48,16 +74,26 @@ fn rollout(len: u32, borders: &[u32]) -> Vec<Record> {
     let mut context = 1;
     for pair in borders.windows(2).filter(|pair| pair[0] < pair[1]) {
         let replacement = (context == 1).then_some(3);
-        records.push(evict(context + 1, context, vec![Evicted::range(SegmentId(1), pair[0], pair[1])], replacement));
+        records.push(evict(
+            context + 1,
+            context,
+            vec![Evicted::range(SegmentId(1), pair[0], pair[1])],
+            replacement,
+        ));
         context += 1;
     }
-    let left = borders.first().is_some_and(|first| *first > 0) || borders.last().is_none_or(|last| *last < len);
+    let left = borders.first().is_some_and(|first| *first > 0)
+        || borders.last().is_none_or(|last| *last < len);
     if left {
         records.push(evict(context + 1, context, vec![Evicted::whole(SegmentId(1))], None));
         context += 1;
     }
     records.push(Record::Segment(segment(4, Role::Assistant, Origin::Policy, 1)));
-    records.push(Record::Generation(Generation::new(GenerationId(1), ContextId(context), vec![SegmentId(4)])));
+    records.push(Record::Generation(Generation::new(
+        GenerationId(1),
+        ContextId(context),
+        vec![SegmentId(4)],
+    )));
     records
 }
 
@@ -106,8 +142,11 @@ proptest! {
 fn the_ends_of_a_segment_stay_and_its_lists_are_cut_alike() {
     let mut sampled = segment(0, Role::Assistant, Origin::Policy, 10).with_text("of ten tokens");
     sampled.logprobs = Some((0..10).map(|at| -f64::from(at)).collect());
-    sampled.loss = Some(vec![(0, 1, 0.0).into(), (1, 4, 1.0).into(), (4, 6, 3.0).into(), (6, 10, 0.5).into()]);
-    let Record::Segment(segment) = clip(&[Record::Segment(sampled)], 5).remove(0) else { panic!("it is a segment") };
+    sampled.loss =
+        Some(vec![(0, 1, 0.0).into(), (1, 4, 1.0).into(), (4, 6, 3.0).into(), (6, 10, 0.5).into()]);
+    let Record::Segment(segment) = clip(&[Record::Segment(sampled)], 5).remove(0) else {
+        panic!("it is a segment")
+    };
     assert_eq!(segment.tokens, Some(vec![0, 1, 2, 8, 9]));
     assert_eq!(segment.logprobs, Some(vec![0.0, -1.0, -2.0, -8.0, -9.0]));
     let runs: Vec<LossRun> = vec![(0, 1, 0.0).into(), (1, 3, 1.0).into(), (3, 5, 0.5).into()];
@@ -134,7 +173,10 @@ fn a_range_in_the_middle_keeps_a_token_and_its_eviction() {
 fn what_is_short_stays_as_it_is() {
     let records = rollout(6, &[2, 4]);
     assert_eq!(clip(&records, 6), records);
-    let text = Record::Segment(Segment::new(SegmentId(9), Role::User, Origin::Human).with_text("a long text without tokens"));
+    let text = Record::Segment(
+        Segment::new(SegmentId(9), Role::User, Origin::Human)
+            .with_text("a long text without tokens"),
+    );
     assert_eq!(clip(std::slice::from_ref(&text), 2), [text]);
 }
 
@@ -142,6 +184,9 @@ fn what_is_short_stays_as_it_is() {
 fn recorded_prompts_are_dropped() {
     let mut generation = Generation::new(GenerationId(0), ContextId(0), Vec::new());
     generation.prompt_tokens = Some(vec![1, 2, 3]);
-    let Record::Generation(generation) = clip(&[Record::Generation(generation)], 2).remove(0) else { panic!("it is one") };
+    let Record::Generation(generation) = clip(&[Record::Generation(generation)], 2).remove(0)
+    else {
+        panic!("it is one")
+    };
     assert_eq!(generation.prompt_tokens, None);
 }

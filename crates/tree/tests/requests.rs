@@ -1,7 +1,11 @@
-//! Contract: records made of nothing but requests are sound, and every generation's live view is its request, token for token; a request
-//! that does not continue the one before is a junction, and a token that both share at either end keeps its identity.
+//! Contract: records made of nothing but requests are sound, and every generation's live view is
+//! its request, token for token; a request that does not continue the one before is a junction, and
+//! a token that both share at either end keeps its identity.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-use pleach_tree::{BranchTree, Fidelity, GenerationId, Header, Operation, ReadOptions, Request, records_of_requests};
+use pleach_tree::{
+    BranchTree, Fidelity, GenerationId, Header, Operation, ReadOptions, Request,
+    records_of_requests,
+};
 use proptest::prelude::*;
 
 fn request(prompt: &[u32], output: &[u32]) -> Request {
@@ -17,18 +21,30 @@ fn assert_views(tree: &BranchTree, requests: &[Request]) {
     assert_eq!(tree.generation_count(), requests.len());
     for (index, request) in requests.iter().enumerate() {
         let view = tree.view(GenerationId(index as u32)).unwrap();
-        assert_eq!(view.tokens(), [request.prompt.as_slice(), &request.output].concat(), "request {index}");
+        assert_eq!(
+            view.tokens(),
+            [request.prompt.as_slice(), &request.output].concat(),
+            "request {index}"
+        );
         assert_eq!(view.context().tokens(), request.prompt.len());
     }
 }
 
 fn junctions(tree: &BranchTree) -> usize {
-    tree.contexts().filter(|context| matches!(tree.operation(context.id().unwrap()), Some(Operation::Evict(_)))).count()
+    tree.contexts()
+        .filter(|context| {
+            matches!(tree.operation(context.id().unwrap()), Some(Operation::Evict(_)))
+        })
+        .count()
 }
 
 #[test]
 fn a_conversation_that_only_grows_has_no_junction() {
-    let requests = [request(&[1, 2], &[3]), request(&[1, 2, 3, 4], &[5, 6]), request(&[1, 2, 3, 4, 5, 6], &[7])];
+    let requests = [
+        request(&[1, 2], &[3]),
+        request(&[1, 2, 3, 4], &[5, 6]),
+        request(&[1, 2, 3, 4, 5, 6], &[7]),
+    ];
     let tree = tree(&requests);
     assert_views(&tree, &requests);
     assert_eq!(junctions(&tree), 0);
@@ -41,14 +57,26 @@ fn what_stands_before_and_behind_the_hole_survives_under_its_identity() {
     assert_views(&tree, &requests);
     let spans = |generation| {
         let view = tree.view(GenerationId(generation)).unwrap();
-        let ids = |span: pleach_tree::Span| (span.start..span.end).map(move |at| (span.segment.0, at));
-        view.context_spans().into_iter().chain(view.output_spans()).flat_map(ids).collect::<Vec<_>>()
+        let ids =
+            |span: pleach_tree::Span| (span.start..span.end).map(move |at| (span.segment.0, at));
+        view.context_spans()
+            .into_iter()
+            .chain(view.output_spans())
+            .flat_map(ids)
+            .collect::<Vec<_>>()
     };
     let (before, after) = (spans(0), spans(1));
     assert_eq!(junctions(&tree), 1);
     assert_eq!(after[0], before[0]);
-    assert_eq!(after[2..5], before[3..], "what the environment adds behind them takes nothing from the survivors");
-    assert!([1, 5, 6].iter().all(|&at| !before.contains(&after[at])), "the summary, the next turn and its output are new");
+    assert_eq!(
+        after[2..5],
+        before[3..],
+        "what the environment adds behind them takes nothing from the survivors"
+    );
+    assert!(
+        [1, 5, 6].iter().all(|&at| !before.contains(&after[at])),
+        "the summary, the next turn and its output are new"
+    );
     let requests = [request(&[1, 2, 3, 4], &[5, 6]), request(&[1, 9, 4, 5, 6], &[8])];
     let kept = self::tree(&requests);
     assert_views(&kept, &requests);
@@ -66,7 +94,8 @@ fn survivors(requests: &[Request]) -> usize {
     assert_views(&tree, requests);
     let ids = |generation| {
         let view = tree.view(GenerationId(generation)).unwrap();
-        let of = |span: pleach_tree::Span| (span.start..span.end).map(move |at| (span.segment.0, at));
+        let of =
+            |span: pleach_tree::Span| (span.start..span.end).map(move |at| (span.segment.0, at));
         view.context_spans().into_iter().chain(view.output_spans()).flat_map(of).collect::<Vec<_>>()
     };
     let (before, after) = (ids(requests.len() as u32 - 2), ids(requests.len() as u32 - 1));
@@ -76,13 +105,18 @@ fn survivors(requests: &[Request]) -> usize {
 
 #[test]
 fn the_longest_end_of_the_view_that_stands_in_the_request_survives_and_never_all_of_the_rest() {
-    let after = |prompt: &[u32]| survivors(&[request(&[5, 6, 1], &[2, 3, 2, 3]), request(prompt, &[4])]);
+    let after =
+        |prompt: &[u32]| survivors(&[request(&[5, 6, 1], &[2, 3, 2, 3]), request(prompt, &[4])]);
     assert_eq!(after(&[5, 0, 2, 3, 2, 3, 9]), 4);
     assert_eq!(after(&[5, 0, 3, 2, 3, 7, 2, 3]), 3, "a longer one before a shorter one");
     assert_eq!(after(&[5, 0, 2, 3, 7, 2, 3, 9]), 2);
     assert_eq!(after(&[5, 0, 9]), 0);
     assert_eq!(after(&[5, 6]), 0);
-    assert_eq!(after(&[5, 8, 6, 1, 2, 3, 2, 3]), 5, "behind an insertion all but one token that has to go");
+    assert_eq!(
+        after(&[5, 8, 6, 1, 2, 3, 2, 3]),
+        5,
+        "behind an insertion all but one token that has to go"
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! One rollout of a file is a file of its own: what it shares with others it keeps, what others sampled carries no loss in it.
+//! One rollout of a file is a file of its own: what it shares with others it keeps, what others
+//! sampled carries no loss in it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 
-/// The second rollout goes on from a context that holds what the first sampled, evicts it, and forks.
+/// The second rollout goes on from a context that holds what the first sampled, evicts it, and
+/// forks.
 const RECORDS: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"token"}
 {"t":"segment","id":0,"role":"user","origin":"human","tokens":[1,2]}
 {"t":"append","context":0,"from":null,"segments":[0]}
@@ -23,13 +25,20 @@ fn each_rollout_is_read_strictly_by_itself_and_sees_what_it_saw() {
     let (tree, _) = BranchTree::read(RECORDS.as_bytes(), "two", ReadOptions::STRICT).unwrap();
     assert_eq!(tree.rollouts(), ["a", "b"]);
     for (rollout, generations) in [("a", vec![0]), ("b", vec![1, 2])] {
-        let (one, report) = BranchTree::from_records(tree.rollout_records(rollout), rollout, ReadOptions::STRICT).unwrap();
+        let (one, report) =
+            BranchTree::from_records(tree.rollout_records(rollout), rollout, ReadOptions::STRICT)
+                .unwrap();
         assert!(report.diagnostics.is_empty(), "{report}");
-        assert_eq!(one.generations().map(|generation| generation.id.0).collect::<Vec<_>>(), generations);
+        assert_eq!(
+            one.generations().map(|generation| generation.id.0).collect::<Vec<_>>(),
+            generations
+        );
         assert_eq!(one.outcomes().count(), 1);
         for id in generations.into_iter().map(GenerationId) {
             assert_eq!(one.view(id).unwrap().tokens(), tree.view(id).unwrap().tokens());
-            let weights = |tree: &BranchTree| tree.view(id).unwrap().output().map(|token| token.weight).collect::<Vec<_>>();
+            let weights = |tree: &BranchTree| {
+                tree.view(id).unwrap().output().map(|token| token.weight).collect::<Vec<_>>()
+            };
             assert_eq!(weights(&one), weights(&tree));
         }
     }

@@ -1,9 +1,13 @@
-//! What a tree tells of a small rollout: contexts and the operations between them, the view of every generation, DOT.
+//! What a tree tells of a small rollout: contexts and the operations between them, the view of
+//! every generation, DOT.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use insta::assert_snapshot;
-use pleach_tree::{BranchTree, ContextId, Event, GenerationId, Operation, ReadOptions, SegmentId, Span};
+use pleach_tree::{
+    BranchTree, ContextId, Event, GenerationId, Operation, ReadOptions, SegmentId, Span,
+};
 
-/// A question, a call and its result; the result is cleared, a summariser folds everything, the span comes back.
+/// A question, a call and its result; the result is cleared, a summariser folds everything, the
+/// span comes back.
 const ROLLOUT: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"token"}
 {"t":"segment","id":0,"role":"system","origin":"harness","tokens":[1,2]}
 {"t":"segment","id":1,"role":"user","origin":"human","tokens":[3]}
@@ -29,14 +33,17 @@ const ROLLOUT: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"
 "#;
 
 fn rollout() -> BranchTree {
-    let (tree, report) = BranchTree::read(ROLLOUT.as_bytes(), "rollout.jsonl", ReadOptions::STRICT).unwrap();
+    let (tree, report) =
+        BranchTree::read(ROLLOUT.as_bytes(), "rollout.jsonl", ReadOptions::STRICT).unwrap();
     assert_eq!(report.diagnostics, []);
     tree
 }
 
 fn written(spans: impl IntoIterator<Item = Span>) -> String {
-    let written: Vec<String> =
-        spans.into_iter().map(|span| format!("{}[{}..{}]", span.segment.0, span.start, span.end)).collect();
+    let written: Vec<String> = spans
+        .into_iter()
+        .map(|span| format!("{}[{}..{}]", span.segment.0, span.start, span.end))
+        .collect();
     written.join(" ")
 }
 
@@ -48,7 +55,11 @@ fn a_view_is_the_tokens_of_the_context_and_then_of_the_output() {
         .map(|view| {
             assert_eq!((view.tokens().len(), view.is_empty()), (view.len(), false));
             let (context, output) = (written(view.context_spans()), written(view.output_spans()));
-            format!("{} sees {context} says {output} which is {:?}", view.generation().id, view.tokens())
+            format!(
+                "{} sees {context} says {output} which is {:?}",
+                view.generation().id,
+                view.tokens()
+            )
         })
         .collect();
     assert_snapshot!(views.join("\n"), @"
@@ -62,7 +73,11 @@ fn a_view_is_the_tokens_of_the_context_and_then_of_the_output() {
 fn output_tokens_carry_their_declared_weight_and_none_where_another_wrote_them() {
     let tree = rollout();
     let weights = |id| {
-        tree.view(GenerationId(id)).unwrap().output().map(|token| (token.token, token.offset, token.weight)).collect::<Vec<_>>()
+        tree.view(GenerationId(id))
+            .unwrap()
+            .output()
+            .map(|token| (token.token, token.offset, token.weight))
+            .collect::<Vec<_>>()
     };
     assert_eq!(weights(0), [(4, 0, None), (5, 1, Some(0.5)), (6, 2, Some(1.0)), (7, 3, Some(1.0))]);
     assert_eq!(weights(1), [(14, 0, Some(1.0)), (15, 1, Some(1.0))]);
@@ -85,9 +100,13 @@ fn a_context_knows_what_made_it_and_what_that_took_out() {
             };
             assert_eq!(context.root(), Some(ContextId(0)));
             let from = tree.parent(id).map_or("nothing".to_string(), |from| from.to_string());
-            let (list, removed) = (written(tree.spans(id).unwrap()), written(context.removed().iter().copied()));
+            let (list, removed) =
+                (written(tree.spans(id).unwrap()), written(context.removed().iter().copied()));
             let at = tree.context_location(id).unwrap();
-            format!("{at}: {operation} of {from} makes {id}: {list} ({} tokens), takes out [{removed}]", context.tokens())
+            format!(
+                "{at}: {operation} of {from} makes {id}: {list} ({} tokens), takes out [{removed}]",
+                context.tokens()
+            )
         })
         .collect();
     assert_snapshot!(contexts.join("\n"), @"
@@ -119,7 +138,10 @@ fn events_stand_in_file_order_and_records_know_their_lines() {
     assert_eq!(tree.segment_location(SegmentId(4)).unwrap().to_string(), "rollout.jsonl:8");
     assert_eq!(tree.generation_location(GenerationId(2)).unwrap().to_string(), "rollout.jsonl:20");
     assert_eq!(tree.outcomes().map(|outcome| outcome.reward).collect::<Vec<_>>(), [1.0]);
-    assert_eq!((tree.view(GenerationId(9)).is_none(), tree.context(ContextId(9)).is_none()), (true, true));
+    assert_eq!(
+        (tree.view(GenerationId(9)).is_none(), tree.context(ContextId(9)).is_none()),
+        (true, true)
+    );
 }
 
 #[test]
@@ -150,7 +172,8 @@ fn dot_shows_contexts_with_their_sizes_and_the_operations_between_them() {
 #[test]
 fn dot_quotes_whatever_a_name_holds() {
     let named = ROLLOUT.replace(r#"summariser \"a\""#, r#"a\\\"];\n<b>\\"#);
-    let (tree, _) = BranchTree::read(named.as_bytes(), "rollout.jsonl", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::read(named.as_bytes(), "rollout.jsonl", ReadOptions::STRICT).unwrap();
     assert_eq!(tree.generation(GenerationId(1)).unwrap().thread, "a\\\"];\n<b>\\");
     let dot = tree.dot().to_string();
     assert_snapshot!(dot.lines().find(|line| line.contains("generation 1")).unwrap(), @r#"    5 [ shape=box label="context 4\n11 tokens\ngeneration 1 (r0/a\\\"]; <b>\\)"]"#);

@@ -1,10 +1,18 @@
-//! [`Element`] for float32 and float64: one list of operations, filled in with the names that the vector library has for each.
+//! [`Element`] for float32 and float64: one list of operations, filled in with the names that the
+//! vector library has for each.
 use super::element::Element;
 use pulp::Simd;
 
 /// Coefficients of 2^r on [-1/2, 1/2], highest power first; the linear one rounds to ln 2.
-const EXP2_F32: [f32; 7] =
-    [0.000_153_458_12, 0.001_339_993_1, 0.009_618_489, 0.055_503_287, 0.240_226_47, std::f32::consts::LN_2, 1.0];
+const EXP2_F32: [f32; 7] = [
+    0.000_153_458_12,
+    0.001_339_993_1,
+    0.009_618_489,
+    0.055_503_287,
+    0.240_226_47,
+    std::f32::consts::LN_2,
+    1.0,
+];
 
 /// Coefficients of 2^r on [-1/2, 1/2], highest power first; the linear one rounds to ln 2.
 const EXP2_F64: [f64; 12] = [
@@ -87,7 +95,8 @@ fn exp2_f32<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     for &coefficient in &EXP2_F32[1..] {
         power = simd.mul_add_e_f32s(power, rest, simd.splat_f32s(coefficient));
     }
-    let exponent = simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(integer), simd.splat_u32s(23));
+    let exponent =
+        simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(integer), simd.splat_u32s(23));
     simd.transmute_f32s_u32s(simd.add_u32s(exponent, simd.transmute_u32s_f32s(power)))
 }
 
@@ -100,8 +109,8 @@ fn exp2_f64<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     for &coefficient in &EXP2_F64[1..] {
         power = simd.mul_add_e_f64s(power, rest, simd.splat_f64s(coefficient));
     }
-    // With 1.5 x 2^20 added, the integer stands in the low bits of the high word, and a shift of 32-bit words moves it to the
-    // exponent; the low word is 0.
+    // With 1.5 x 2^20 added, the integer stands in the low bits of the high word, and a shift of
+    // 32-bit words moves it to the exponent; the low word is 0.
     let high = simd.transmute_u64s_f64s(simd.add_f64s(integer, simd.splat_f64s(1_572_864.0)));
     let words: S::u32s = bytemuck::cast(high);
     let exponent: S::u64s = bytemuck::cast(simd.wrapping_dyn_shl_u32s(words, simd.splat_u32s(20)));
@@ -132,10 +141,14 @@ mod tests {
 
     /// Largest relative error over 2^16 exponents from 0 down to `least`, in units of `epsilon`.
     fn largest_error<E: Element>(least: f64, epsilon: f64) -> f64 {
-        let exponents: Vec<E> = (0..1 << 16).map(|at| E::of(least * f64::from(at) / f64::from(1 << 16))).collect();
+        let exponents: Vec<E> =
+            (0..1 << 16).map(|at| E::of(least * f64::from(at) / f64::from(1 << 16))).collect();
         let mut powers = exponents.clone();
         pulp::Arch::new().dispatch(Exp2(&mut powers));
-        let errors = exponents.iter().zip(&powers).map(|(x, power)| (power.to_f64() / x.to_f64().exp2() - 1.0).abs());
+        let errors = exponents
+            .iter()
+            .zip(&powers)
+            .map(|(x, power)| (power.to_f64() / x.to_f64().exp2() - 1.0).abs());
         errors.fold(0.0, f64::max) / epsilon
     }
 
@@ -148,12 +161,14 @@ mod tests {
 
     #[test]
     fn what_is_no_normal_number_any_more_is_zero_and_nan_stays() {
-        let mut entries = [f32::NEG_INFINITY, -1e30, -126.5, -126.0, 0.0, 1.0, f32::NAN, 10.0].repeat(8);
+        let mut entries =
+            [f32::NEG_INFINITY, -1e30, -126.5, -126.0, 0.0, 1.0, f32::NAN, 10.0].repeat(8);
         pulp::Arch::new().dispatch(Exp2(&mut entries));
         assert_eq!(entries[..6], [0.0, 0.0, 0.0, f32::MIN_POSITIVE, 1.0, 2.0]);
         assert!(entries[6].is_nan());
         assert_eq!(entries[7], 1024.0);
-        let mut entries = [f64::NEG_INFINITY, -1e300, -1022.5, -1022.0, 0.0, 1.0, f64::NAN, 10.0].repeat(8);
+        let mut entries =
+            [f64::NEG_INFINITY, -1e300, -1022.5, -1022.0, 0.0, 1.0, f64::NAN, 10.0].repeat(8);
         pulp::Arch::new().dispatch(Exp2(&mut entries));
         assert_eq!(entries[..6], [0.0, 0.0, 0.0, f64::MIN_POSITIVE, 1.0, 2.0]);
         assert!(entries[6].is_nan());

@@ -37,14 +37,17 @@ impl<E: Element> Scratch<E> {
     }
 }
 
-/// Attention of every query tile over its live key tiles; writes the output and, per row, the log-sum-exp of the scores in base 2.
+/// Attention of every query tile over its live key tiles; writes the output and, per row, the
+/// log-sum-exp of the scores in base 2.
 ///
-/// Online softmax, arXiv 1805.02867, in the tiling of FlashAttention, arXiv 2205.14135: nothing of size tokens x tokens exists.
+/// Online softmax, arXiv 1805.02867, in the tiling of FlashAttention, arXiv 2205.14135: nothing of
+/// size tokens x tokens exists.
 ///
 /// # Shapes
-/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, `k_bgtd`, `v_bgtd`: `[batch, heads_kv, time, head_dim]`
-/// - `o_bhtd`: `[batch, heads_q, time, head_dim]`, contiguous; `lse_bht`: `[batch, heads_q, time]`, contiguous, in float64
-///   because every weight of the backward pass inherits its rounding
+/// - `q_bhtd`: `[batch, heads_q, time, head_dim]`, `k_bgtd`, `v_bgtd`:
+///   `[batch, heads_kv, time, head_dim]`
+/// - `o_bhtd`: `[batch, heads_q, time, head_dim]`, contiguous; `lse_bht`: `[batch, heads_q, time]`,
+///   contiguous, in float64 because every weight of the backward pass inherits its rounding
 pub(crate) fn forward<E: Element + std::ops::Mul<Output = E>>(
     problem: &CpuProblem<'_>,
     [q_bhtd, k_bgtd, v_bgtd]: [Rows<'_, E>; 3],
@@ -53,16 +56,29 @@ pub(crate) fn forward<E: Element + std::ops::Mul<Output = E>>(
 ) {
     let (time, head_dim) = (problem.time(), problem.head_dim);
     let arch = pulp::Arch::new();
-    let heads = o_bhtd.par_chunks_mut(time * head_dim).zip(lse_bht.par_chunks_mut(time)).enumerate();
+    let heads =
+        o_bhtd.par_chunks_mut(time * head_dim).zip(lse_bht.par_chunks_mut(time)).enumerate();
     let tiles = heads.flat_map(|(head, (o_td, lse_t))| {
-        let tiles = o_td.par_chunks_mut(ROWS * head_dim).zip(lse_t.par_chunks_mut(ROWS)).enumerate();
+        let tiles =
+            o_td.par_chunks_mut(ROWS * head_dim).zip(lse_t.par_chunks_mut(ROWS)).enumerate();
         tiles.map(move |(tile, (o_rd, lse_r))| (head, tile, o_rd, lse_r))
     });
     tiles.for_each_init(
         || Scratch::new(head_dim),
         |scratch, (head, tile, o_rd, lse_r)| {
             let [batch, head] = [head / problem.heads_q, head % problem.heads_q];
-            arch.dispatch(QueryTile { problem, q_bhtd, k_bgtd, v_bgtd, batch, head, tile, scratch, o_rd, lse_r });
+            arch.dispatch(QueryTile {
+                problem,
+                q_bhtd,
+                k_bgtd,
+                v_bgtd,
+                batch,
+                head,
+                tile,
+                scratch,
+                o_rd,
+                lse_r,
+            });
         },
     );
 }
@@ -86,7 +102,8 @@ impl<E: Element + std::ops::Mul<Output = E>> WithSimd for QueryTile<'_, E> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { problem, q_bhtd, k_bgtd, v_bgtd, batch, head, tile, scratch, o_rd, lse_r } = self;
+        let Self { problem, q_bhtd, k_bgtd, v_bgtd, batch, head, tile, scratch, o_rd, lse_r } =
+            self;
         let first_row = tile * ROWS;
         let group = problem.key_head(head);
         let rows = q_bhtd.tokens(batch, head, first_row..first_row + lse_r.len());
@@ -97,7 +114,11 @@ impl<E: Element + std::ops::Mul<Output = E>> WithSimd for QueryTile<'_, E> {
         let mask = problem.row(batch);
         for (key_tile, full) in problem.key_tiles(batch, tile) {
             let first_key = key_tile * KEYS;
-            let shape = if full { TileShape::full() } else { TileShape::partial(&mask, first_row, first_key) };
+            let shape = if full {
+                TileShape::full()
+            } else {
+                TileShape::partial(&mask, first_row, first_key)
+            };
             let step = KeyTile {
                 k: k_bgtd.operand(batch, group, first_key),
                 v: v_bgtd.operand(batch, group, first_key),
@@ -111,7 +132,8 @@ impl<E: Element + std::ops::Mul<Output = E>> WithSimd for QueryTile<'_, E> {
             let lane_group = WIDTH * lanes::<E, S>();
             for first in (0..ROWS).step_by(lane_group) {
                 let rows = first..ROWS.min(first + lane_group);
-                // SAFETY: the shape names keys inside the row only, and operands reach to the end of their tensors.
+                // SAFETY: the shape names keys inside the row only, and operands reach to the end
+                // of their tensors.
                 unsafe { step.attend(simd, &shape, rows, scratch) };
             }
         }
@@ -133,26 +155,46 @@ impl<E: Element, H: Fn(Range<usize>, Range<usize>, &mut [E])> KeyTile<E, H> {
     /// # Safety
     /// The keys that `shape` names must be valid to read behind `k` and `v`.
     #[inline(always)]
-    unsafe fn attend<S: Simd>(&self, simd: S, shape: &TileShape, rows: Range<usize>, scratch: &mut Scratch<E>) {
+    unsafe fn attend<S: Simd>(
+        &self,
+        simd: S,
+        shape: &TileShape,
+        rows: Range<usize>,
+        scratch: &mut Scratch<E>,
+    ) {
         let runs = shape.runs(rows.clone());
         let head_dim = self.head_dim;
         for keys in runs.iter() {
             let sizes = Sizes { rows: keys.len(), columns: rows.len(), inner: head_dim };
-            let left = Left { at: self.k.at.wrapping_add(keys.start * self.k.inner), row: self.k.inner, inner: 1 };
+            let left = Left {
+                at: self.k.at.wrapping_add(keys.start * self.k.inner),
+                row: self.k.inner,
+                inner: 1,
+            };
             let right = Right { at: scratch.q_dr[rows.start..].as_ptr(), inner: ROWS };
-            let out = Out { at: scratch.p_kr[keys.start * ROWS + rows.start..].as_mut_ptr(), row: ROWS };
-            // SAFETY: the caller vouches for the keys; panel and scores hold ROWS entries for each feature and key.
+            let out =
+                Out { at: scratch.p_kr[keys.start * ROWS + rows.start..].as_mut_ptr(), row: ROWS };
+            // SAFETY: the caller vouches for the keys; panel and scores hold ROWS entries for each
+            // feature and key.
             unsafe { product::<E, S, WRITE>(simd, sizes, left, right, out) };
             (self.hide)(keys, rows.clone(), &mut scratch.p_kr);
         }
         if !renew(simd, runs.iter(), rows.clone(), scratch) {
             for row in rows.clone() {
-                rescale(simd, &mut scratch.o_rd[row * head_dim..][..head_dim], scratch.rescale_r[row]);
+                rescale(
+                    simd,
+                    &mut scratch.o_rd[row * head_dim..][..head_dim],
+                    scratch.rescale_r[row],
+                );
             }
         }
         for keys in runs.iter() {
             let sizes = Sizes { rows: rows.len(), columns: head_dim, inner: keys.len() };
-            let left = Left { at: scratch.p_kr[keys.start * ROWS + rows.start..].as_ptr(), row: 1, inner: ROWS };
+            let left = Left {
+                at: scratch.p_kr[keys.start * ROWS + rows.start..].as_ptr(),
+                row: 1,
+                inner: ROWS,
+            };
             let right = Right { at: self.v.at.wrapping_add(keys.start * self.v.inner), ..self.v };
             let out = Out { at: scratch.o_rd[rows.start * head_dim..].as_mut_ptr(), row: head_dim };
             // SAFETY: as above; the output holds head_dim entries for each of ROWS rows.
@@ -172,9 +214,11 @@ fn renew<E: Element, S: Simd>(
     let mut unchanged = true;
     for first in rows.step_by(lanes::<E, S>()) {
         let at = |values: &mut [E]| values[first..first + lanes::<E, S>()].as_mut_ptr();
-        let (max, sum, scale) = (at(&mut scratch.max_r), at(&mut scratch.sum_r), at(&mut scratch.rescale_r));
+        let (max, sum, scale) =
+            (at(&mut scratch.max_r), at(&mut scratch.sum_r), at(&mut scratch.rescale_r));
         let scores = scratch.p_kr[first..(KEYS - 1) * ROWS + first + lanes::<E, S>()].as_mut_ptr();
-        // SAFETY: the slices above hold a vector for each key below KEYS, and one each of maxima, sums and scales.
+        // SAFETY: the slices above hold a vector for each key below KEYS, and one each of maxima,
+        // sums and scales.
         unsafe {
             let old = load::<E, S>(max);
             let mut new = old;
@@ -196,7 +240,9 @@ fn renew<E: Element, S: Simd>(
             store::<E, S>(scale, factor);
             store::<E, S>(sum, E::mul_add(simd, load::<E, S>(sum), factor, total));
         }
-        unchanged &= scratch.rescale_r[first..first + lanes::<E, S>()].iter().all(|&factor| factor == E::of(1.0));
+        unchanged &= scratch.rescale_r[first..first + lanes::<E, S>()]
+            .iter()
+            .all(|&factor| factor == E::of(1.0));
     }
     unchanged
 }
@@ -212,7 +258,12 @@ fn rescale<E: Element, S: Simd>(simd: S, row: &mut [E], factor: E) {
 }
 
 /// Divides by the sums of weights; a row that saw nothing is 0 and its log-sum-exp -inf.
-fn finish<E: Element + std::ops::Mul<Output = E>>(scratch: &Scratch<E>, o_rd: &mut [E], lse_r: &mut [f64], head_dim: usize) {
+fn finish<E: Element + std::ops::Mul<Output = E>>(
+    scratch: &Scratch<E>,
+    o_rd: &mut [E],
+    lse_r: &mut [f64],
+    head_dim: usize,
+) {
     for (row, lse) in lse_r.iter_mut().enumerate() {
         let (max, sum) = (scratch.max_r[row].to_f64(), scratch.sum_r[row].to_f64());
         let nothing = sum == 0.0;

@@ -16,7 +16,10 @@ pub(crate) trait HostBackend: Backend {
 }
 
 /// What the kernels and burn both call a number.
-pub(crate) trait HostElement: Element + std::ops::Mul<Output = Self> + burn::tensor::Element + bytemuck::Pod {}
+pub(crate) trait HostElement:
+    Element + std::ops::Mul<Output = Self> + burn::tensor::Element + bytemuck::Pod
+{
+}
 
 impl HostElement for f32 {}
 impl HostElement for f64 {}
@@ -38,7 +41,8 @@ impl<'a, E: HostElement> HostTensor<'a, E> {
         Self { data, shape, strides: [heads * time * head_dim, time * head_dim, head_dim] }
     }
 
-    /// The same strides as unsigned numbers, if no dimension runs backwards and the last is contiguous.
+    /// The same strides as unsigned numbers, if no dimension runs backwards and the last is
+    /// contiguous.
     pub(crate) fn forward_strides(strides: &[isize], shape: [usize; 4]) -> Option<[usize; 3]> {
         let &[batch, head, row, feature] = strides else { return None };
         let contiguous = feature == 1 || shape[3] == 1;
@@ -63,20 +67,28 @@ impl<'a, E: HostElement> HostTensor<'a, E> {
 
     fn rows(&self) -> Rows<'_, E> {
         // A view of a live tensor cannot reach beyond its own entries.
-        Rows::new(&self.data, self.shape, self.strides).unwrap_or_else(|| unreachable!("a tensor within its entries"))
+        Rows::new(&self.data, self.shape, self.strides)
+            .unwrap_or_else(|| unreachable!("a tensor within its entries"))
     }
 }
 
 /// Output and log-sum-exp, `[batch, heads_q, time]`, of a call that was checked.
-pub(crate) fn forward<B: HostBackend>([q, k, v]: [&FloatTensor<B>; 3], call: &Call) -> (FloatTensor<B>, FloatTensor<B>) {
+pub(crate) fn forward<B: HostBackend>(
+    [q, k, v]: [&FloatTensor<B>; 3],
+    call: &Call,
+) -> (FloatTensor<B>, FloatTensor<B>) {
     match call.dtype {
         DType::F64 => typed_forward::<B, f64>([q, k, v], call),
         _ => typed_forward::<B, f32>([q, k, v], call),
     }
 }
 
-/// Gradients of queries, keys and values, from q, k, v, the output, the log-sum-exp and the output's gradient.
-pub(crate) fn backward<B: HostBackend>([q, k, v, o, lse, d_o]: [&FloatTensor<B>; 6], call: &Call) -> [FloatTensor<B>; 3] {
+/// Gradients of queries, keys and values, from q, k, v, the output, the log-sum-exp and the
+/// output's gradient.
+pub(crate) fn backward<B: HostBackend>(
+    [q, k, v, o, lse, d_o]: [&FloatTensor<B>; 6],
+    call: &Call,
+) -> [FloatTensor<B>; 3] {
     match call.dtype {
         DType::F64 => typed_backward::<B, f64>([q, k, v, o, d_o], lse, call),
         _ => typed_backward::<B, f32>([q, k, v, o, d_o], lse, call),
@@ -109,12 +121,19 @@ fn typed_backward<B: HostBackend, E: HostElement>(
     let Problem { batch, heads_q, heads_kv, time, .. } = call.problem;
     let shape = B::float_reshape(lse.clone(), [batch, heads_q, time, 1].into());
     let lse_bht = B::read::<f64>(&shape);
-    let saved = Saved { q_bhtd: q.rows(), k_bgtd: k.rows(), v_bgtd: v.rows(), o_bhtd: o.rows(), lse_bht: &lse_bht.data };
+    let saved = Saved {
+        q_bhtd: q.rows(),
+        k_bgtd: k.rows(),
+        v_bgtd: v.rows(),
+        o_bhtd: o.rows(),
+        lse_bht: &lse_bht.data,
+    };
     let zeros = |heads: usize| vec![E::default(); batch * heads * time * width];
     let (mut dq, mut dk, mut dv) = (zeros(heads_q), zeros(heads_kv), zeros(heads_kv));
     let gradients = Gradients { dq_bhtd: &mut dq, dk_bgtd: &mut dk, dv_bgtd: &mut dv };
     add_gradients(&problem(call, width), saved, d_o.rows(), gradients);
-    let tensor = |entries, heads| output::<B, E>(entries, [batch, heads, time, width], call, &device);
+    let tensor =
+        |entries, heads| output::<B, E>(entries, [batch, heads, time, width], call, &device);
     [tensor(dq, heads_q), tensor(dk, heads_kv), tensor(dv, heads_kv)]
 }
 

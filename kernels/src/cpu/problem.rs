@@ -28,7 +28,9 @@ impl<'a> CpuProblem<'a> {
     /// The mask of one row of the batch.
     pub(crate) fn row(&self, batch: usize) -> IntervalRow<'a> {
         let span = batch * self.time()..(batch + 1) * self.time();
-        let window = self.window.map(|(positions, length)| Window { positions: &positions[span.clone()], length });
+        let window = self
+            .window
+            .map(|(positions, length)| Window { positions: &positions[span.clone()], length });
         IntervalRow { ends: &self.ends[span], window }
     }
 
@@ -38,7 +40,11 @@ impl<'a> CpuProblem<'a> {
     }
 
     /// Live key tiles of a query tile, ascending, and whether each is full.
-    pub(crate) fn key_tiles(&self, batch: usize, query_tile: usize) -> impl Iterator<Item = (usize, bool)> + 'a {
+    pub(crate) fn key_tiles(
+        &self,
+        batch: usize,
+        query_tile: usize,
+    ) -> impl Iterator<Item = (usize, bool)> + 'a {
         self.schedule.by_query().live(batch * self.schedule.query_tiles() + query_tile)
     }
 

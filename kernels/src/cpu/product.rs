@@ -1,7 +1,8 @@
 use super::element::{Element, lanes};
 use pulp::Simd;
 
-/// A matrix in memory by the address of its first entry and the distances of its rows and columns, in entries.
+/// A matrix in memory by the address of its first entry and the distances of its rows and columns,
+/// in entries.
 #[derive(Clone, Copy)]
 pub(crate) struct Left<E> {
     /// Entry (0, 0).
@@ -50,17 +51,21 @@ pub(crate) type Onto = u8;
 /// It replaces it.
 pub(crate) const WRITE: Onto = 0;
 
-/// It continues it: each entry stays one chain of multiply-adds, however the summands are cut into products.
+/// It continues it: each entry stays one chain of multiply-adds, however the summands are cut into
+/// products.
 pub(crate) const CONTINUE: Onto = 1;
 
-/// It is summed apart and then added, so that an entry of many products does not inherit the rounding of one long chain.
+/// It is summed apart and then added, so that an entry of many products does not inherit the
+/// rounding of one long chain.
 pub(crate) const ADD: Onto = 2;
 
-/// Writes, continues or adds a product; each entry is one chain of fused multiply-adds in the order of the summands, whatever its place
-/// in a register tile, so that results do not depend on how a product is cut into rows and columns.
+/// Writes, continues or adds a product; each entry is one chain of fused multiply-adds in the order
+/// of the summands, whatever its place in a register tile, so that results do not depend on how a
+/// product is cut into rows and columns.
 ///
 /// # Safety
-/// All entries that `sizes` spans must be valid to read and, of `out`, to write, and `out` must not overlap the operands.
+/// All entries that `sizes` spans must be valid to read and, of `out`, to write, and `out` must not
+/// overlap the operands.
 #[inline(always)]
 pub(crate) unsafe fn product<E: Element, S: Simd, const ONTO: Onto>(
     simd: S,
@@ -133,7 +138,8 @@ unsafe fn register_tile<E: Element, S: Simd, const H: usize, const W: usize, con
 ) {
     let zero = E::splat(simd, E::default());
     let mut sums = [[zero; W]; H];
-    // SAFETY: the caller vouches for H x inner entries of `left`, inner x W vectors of `right`, H x W vectors of `out`.
+    // SAFETY: the caller vouches for H x inner entries of `left`, inner x W vectors of `right`, H x
+    // W vectors of `out`.
     unsafe {
         if ONTO == CONTINUE {
             for (h, sums) in sums.iter_mut().enumerate() {
@@ -142,8 +148,10 @@ unsafe fn register_tile<E: Element, S: Simd, const H: usize, const W: usize, con
                 }
             }
         }
-        // Addresses of their own, so that a distance known only at run time costs no arithmetic in the loop.
-        let mut factors: [*const E; H] = std::array::from_fn(|h| left.at.wrapping_add(h * left.row));
+        // Addresses of their own, so that a distance known only at run time costs no arithmetic in
+        // the loop.
+        let mut factors: [*const E; H] =
+            std::array::from_fn(|h| left.at.wrapping_add(h * left.row));
         for i in 0..inner {
             let mut row = [zero; W];
             for (w, vector) in row.iter_mut().enumerate() {
@@ -272,18 +280,34 @@ mod tests {
         for rows in [0, 1, 3, 4, 7, 8, 13, 64] {
             for columns in [8, 16, 24, 40, 64] {
                 for inner in [0, 1, 2, 17, 64] {
-                    let left: Vec<f64> = (0..rows * inner).map(|at| ((at * 37 + 11) % 101) as f64 - 50.0).collect();
-                    let right: Vec<f64> = (0..inner * columns).map(|at| ((at * 53 + 7) % 89) as f64 - 44.0).collect();
-                    for (strides, onto) in [([inner, 1], WRITE), ([1, rows], CONTINUE), ([inner, 1], ADD)] {
+                    let left: Vec<f64> =
+                        (0..rows * inner).map(|at| ((at * 37 + 11) % 101) as f64 - 50.0).collect();
+                    let right: Vec<f64> =
+                        (0..inner * columns).map(|at| ((at * 53 + 7) % 89) as f64 - 44.0).collect();
+                    for (strides, onto) in
+                        [([inner, 1], WRITE), ([1, rows], CONTINUE), ([inner, 1], ADD)]
+                    {
                         let mut out = vec![1.0; rows * columns];
                         let sizes = Sizes { rows, columns, inner };
-                        let op = Product { sizes, left: &left, strides, right: &right, out: &mut out, onto };
+                        let op = Product {
+                            sizes,
+                            left: &left,
+                            strides,
+                            right: &right,
+                            out: &mut out,
+                            onto,
+                        };
                         pulp::Arch::new().dispatch(op);
                         for (at, &found) in out.iter().enumerate() {
                             let [r, c] = [at / columns, at % columns];
-                            let entry = |i| left[r * strides[0] + i * strides[1]] * right[i * columns + c];
-                            let expected = f64::from(u8::from(onto != WRITE)) + (0..inner).map(entry).sum::<f64>();
-                            assert_eq!(found, expected, "{rows} x {columns} x {inner}, entry {r}, {c}");
+                            let entry =
+                                |i| left[r * strides[0] + i * strides[1]] * right[i * columns + c];
+                            let expected = f64::from(u8::from(onto != WRITE))
+                                + (0..inner).map(entry).sum::<f64>();
+                            assert_eq!(
+                                found, expected,
+                                "{rows} x {columns} x {inner}, entry {r}, {c}"
+                            );
                         }
                     }
                 }

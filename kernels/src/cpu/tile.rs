@@ -10,12 +10,14 @@ pub(crate) const KEYS: usize = TILE.keys;
 /// Keys whose visible rows are looked at together.
 pub(crate) const GROUP: usize = 8;
 
-/// Which rows of a tile see each group of keys, so that the hidden parts of a partial tile are not computed either.
+/// Which rows of a tile see each group of keys, so that the hidden parts of a partial tile are not
+/// computed either.
 #[derive(Debug, Clone)]
 pub(crate) struct TileShape {
     /// Keys of the tile inside the row.
     keys: usize,
-    /// For each group of keys, the rows between the first and the last that sees one of them; empty if none does.
+    /// For each group of keys, the rows between the first and the last that sees one of them; empty
+    /// if none does.
     seen: [Range<usize>; KEYS / GROUP],
 }
 
@@ -30,7 +32,9 @@ impl TileShape {
         let keys = KEYS.min(mask.ends.len() - first_key);
         let seen = std::array::from_fn(|group| {
             let keys = (group * GROUP).min(keys)..((group + 1) * GROUP).min(keys);
-            let rows = keys.map(|key| seeing_rows(mask, first_row, first_key + key)).filter(|rows| !rows.is_empty());
+            let rows = keys
+                .map(|key| seeing_rows(mask, first_row, first_key + key))
+                .filter(|rows| !rows.is_empty());
             rows.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
         });
         Self { keys, seen }
@@ -100,12 +104,14 @@ pub(crate) fn hide<E: Element>(
     for key in keys {
         let scores = &mut scores[key * ROWS..][..ROWS];
         let seen = seeing_rows(mask, first_row, first_key + key);
-        let (start, end) = (seen.start.clamp(rows.start, rows.end), seen.end.clamp(rows.start, rows.end));
+        let (start, end) =
+            (seen.start.clamp(rows.start, rows.end), seen.end.clamp(rows.start, rows.end));
         scores[rows.start..start].fill(E::HIDDEN);
         scores[end.max(start)..rows.end].fill(E::HIDDEN);
         if let Some(window) = &mask.window {
             let oldest = i64::from(window.positions[first_key + key]) + i64::from(window.length);
-            let positions = window.positions[first_row..].iter().chain(std::iter::repeat(&i32::MAX));
+            let positions =
+                window.positions[first_row..].iter().chain(std::iter::repeat(&i32::MAX));
             for (score, &position) in scores.iter_mut().zip(positions).take(end).skip(start) {
                 if i64::from(position) >= oldest {
                     *score = E::HIDDEN;
@@ -126,7 +132,8 @@ mod tests {
             let time = 300;
             let tree = problem.tree(time);
             for window in [None, Some(40)] {
-                let window = window.map(|length| pleach_layout::Window { positions: &tree.positions, length });
+                let window = window
+                    .map(|length| pleach_layout::Window { positions: &tree.positions, length });
                 let mask = IntervalRow { ends: &tree.ends, window };
                 for first_row in (0..time).step_by(ROWS) {
                     for first_key in (0..=first_row).step_by(KEYS) {
@@ -143,13 +150,22 @@ mod tests {
         for rows in [0..16, 16..32, 32..64] {
             let listed: Vec<usize> = shape.runs(rows.clone()).iter().flatten().collect();
             let mut scores = vec![1.0f32; KEYS * ROWS];
-            hide(mask, [first_row, first_key], 0..KEYS.min(time - first_key), rows.clone(), &mut scores);
+            hide(
+                mask,
+                [first_row, first_key],
+                0..KEYS.min(time - first_key),
+                rows.clone(),
+                &mut scores,
+            );
             for key in 0..KEYS {
                 for row in rows.clone() {
                     let (i, j) = (first_row + row, first_key + key);
                     let sees = i < time && j < time && mask.sees(i, j);
                     assert!(!sees || listed.contains(&key), "row {i} sees key {j}");
-                    assert!(!sees || shape.seen(key / GROUP).contains(&row), "row {i} sees key {j}");
+                    assert!(
+                        !sees || shape.seen(key / GROUP).contains(&row),
+                        "row {i} sees key {j}"
+                    );
                     if j < time {
                         let hidden = scores[key * ROWS + row] == f32::NEG_INFINITY;
                         assert!(i >= time || hidden != sees, "row {i}, key {j}");

@@ -1,7 +1,7 @@
 use super::{
     kernel::{
-        Blocking, LANES, UNITS, tree_attention_forward, tree_attention_key_gradient, tree_attention_query_gradient,
-        tree_attention_row_terms,
+        Blocking, LANES, UNITS, tree_attention_forward, tree_attention_key_gradient,
+        tree_attention_query_gradient, tree_attention_row_terms,
     },
     plan::CubePlan,
     prepare::Prepared,
@@ -66,7 +66,8 @@ impl Arguments<'_> {
 
 #[allow(unsafe_code, reason = "buffer arguments take their length on trust")]
 fn argument(handle: &Handle, length: usize) -> BufferArg {
-    // SAFETY: the callers in `tensors` allocate or check every buffer for the sizes that the lengths are computed from.
+    // SAFETY: the callers in `tensors` allocate or check every buffer for the sizes that the
+    // lengths are computed from.
     unsafe { BufferArg::from_raw_parts(handle.clone(), length) }
 }
 
@@ -76,12 +77,19 @@ fn dim(blocking: &Blocking) -> CubeDim {
 
 /// Launches the forward pass.
 #[allow(unsafe_code, reason = "bounds are checked on the host once instead of at every access")]
-pub(crate) fn forward(client: &Client, prepared: &Prepared, plan: &CubePlan, buffers: &Forward<'_>, scale: f32) {
+pub(crate) fn forward(
+    client: &Client,
+    prepared: &Prepared,
+    plan: &CubePlan,
+    buffers: &Forward<'_>,
+    scale: f32,
+) {
     let [count, ..] = prepared.cubes();
     let blocking = prepared.blockings.forward;
     let arguments = Arguments(prepared);
-    // SAFETY: every buffer has the prepared length, the plan was made for this batch and length, reads beyond `time` are guarded in
-    // the kernel, and barriers stand outside of branches that differ between units.
+    // SAFETY: every buffer has the prepared length, the plan was made for this batch and length,
+    // reads beyond `time` are guarded in the kernel, and barriers stand outside of branches that
+    // differ between units.
     unsafe {
         tree_attention_forward::launch_unchecked(
             client,
@@ -104,7 +112,13 @@ pub(crate) fn forward(client: &Client, prepared: &Prepared, plan: &CubePlan, buf
 }
 
 /// Launches the backward pass: row terms, gradients of queries, gradients of keys and values.
-pub(crate) fn backward(client: &Client, prepared: &Prepared, plan: &CubePlan, buffers: &Backward<'_>, scale: f32) {
+pub(crate) fn backward(
+    client: &Client,
+    prepared: &Prepared,
+    plan: &CubePlan,
+    buffers: &Backward<'_>,
+    scale: f32,
+) {
     row_terms(client, prepared, buffers);
     query_gradient(client, prepared, plan, buffers, scale);
     key_gradient(client, prepared, plan, buffers, scale);
@@ -132,7 +146,13 @@ fn row_terms(client: &Client, prepared: &Prepared, buffers: &Backward<'_>) {
 }
 
 #[allow(unsafe_code, reason = "bounds are checked on the host once instead of at every access")]
-fn query_gradient(client: &Client, prepared: &Prepared, plan: &CubePlan, buffers: &Backward<'_>, scale: f32) {
+fn query_gradient(
+    client: &Client,
+    prepared: &Prepared,
+    plan: &CubePlan,
+    buffers: &Backward<'_>,
+    scale: f32,
+) {
     let [_, count, ..] = prepared.cubes();
     let blocking = prepared.blockings.query_gradient;
     let arguments = Arguments(prepared);
@@ -159,7 +179,13 @@ fn query_gradient(client: &Client, prepared: &Prepared, plan: &CubePlan, buffers
 }
 
 #[allow(unsafe_code, reason = "bounds are checked on the host once instead of at every access")]
-fn key_gradient(client: &Client, prepared: &Prepared, plan: &CubePlan, buffers: &Backward<'_>, scale: f32) {
+fn key_gradient(
+    client: &Client,
+    prepared: &Prepared,
+    plan: &CubePlan,
+    buffers: &Backward<'_>,
+    scale: f32,
+) {
     let [_, _, count, _] = prepared.cubes();
     let blocking = prepared.blockings.key_gradient;
     let arguments = Arguments(prepared);

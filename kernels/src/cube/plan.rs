@@ -4,8 +4,8 @@ use pleach_layout::{Schedule, TileLists};
 
 /// A schedule and its mask on the device, in the form that the kernels read.
 ///
-/// It is uploaded once per mask and shared by all layers and heads. Everything lies in one buffer because portable WebGPU binds
-/// eight to a kernel.
+/// It is uploaded once per mask and shared by all layers and heads. Everything lies in one buffer
+/// because portable WebGPU binds eight to a kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct CubePlan {
     handle: Handle,
@@ -59,7 +59,8 @@ impl CubePlan {
         client: &Client,
     ) -> Result<Self, KernelError> {
         // Positions count from 0, so that a window beyond int32 reaches over all of them.
-        let windowed = positions.and_then(|(positions, window)| Some((positions, i32::try_from(window).ok()?)));
+        let windowed = positions
+            .and_then(|(positions, window)| Some((positions, i32::try_from(window).ok()?)));
         let mut numbers = Vec::new();
         let by_query = append(&mut numbers, schedule.by_query(), schedule.query_tiles());
         let by_key = append(&mut numbers, schedule.by_key(), schedule.key_tiles());
@@ -69,8 +70,14 @@ impl CubePlan {
         numbers.extend_from_slice(windowed.map_or(&[], |(positions, _)| positions));
         let length = numbers.len();
         if i32::try_from(length).is_err() {
-            let (limit, advice) = (i32::MAX as usize, "split the batch, or use Execution::Reference");
-            return Err(KernelError::DeviceLimit { what: "numbers in its schedule", needed: length, limit, advice });
+            let (limit, advice) =
+                (i32::MAX as usize, "split the batch, or use Execution::Reference");
+            return Err(KernelError::DeviceLimit {
+                what: "numbers in its schedule",
+                needed: length,
+                limit,
+                advice,
+            });
         }
         let layout = PlanLayout {
             batch: schedule.batch(),
@@ -96,7 +103,8 @@ impl CubePlan {
     }
 }
 
-/// Appends lists in ascending order of their tiles, full or not, so that sums do not depend on which tiles are full.
+/// Appends lists in ascending order of their tiles, full or not, so that sums do not depend on
+/// which tiles are full.
 fn append(numbers: &mut Vec<i32>, lists: &TileLists, tiles: usize) -> ListLayout {
     let offsets_at = numbers.len();
     let mut count = 0usize;

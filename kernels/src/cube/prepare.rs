@@ -12,7 +12,8 @@ use cubecl::{
 /// Every cut divides a tile, which is why a tile cannot have just any side.
 const _: () = assert!(TILE.rows == TILE.keys && TILE.rows.is_multiple_of(64));
 
-/// Everything about a launch that is known without data: validated here, so that a kernel never sees a problem that it cannot do.
+/// Everything about a launch that is known without data: validated here, so that a kernel never
+/// sees a problem that it cannot do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prepared {
     /// The sizes of the call, the head dimension padded to whole vectors.
@@ -31,7 +32,8 @@ impl Prepared {
     /// Checks a problem against the plan of its mask and the limits of a device.
     ///
     /// # Errors
-    /// A head that is too large, a plan for another batch, or a problem beyond a limit of the device.
+    /// A head that is too large, a plan for another batch, or a problem beyond a limit of the
+    /// device.
     pub(crate) fn new(
         problem: Problem,
         dtype: ElemType,
@@ -43,28 +45,53 @@ impl Prepared {
         }
         if [plan.batch, plan.time] != [problem.batch, problem.time] {
             let expected = vec![problem.batch, problem.time];
-            return Err(KernelError::Shape { tensor: "mask", expected, found: vec![plan.batch, plan.time] });
+            return Err(KernelError::Shape {
+                tensor: "mask",
+                expected,
+                found: vec![plan.batch, plan.time],
+            });
         }
         let head_dim = problem.head_dim.next_multiple_of(HEAD_STEP);
         let problem = Problem { head_dim, ..problem };
         let limits = &device.hardware;
-        let blockings =
-            Routine::for_device().blockings(TILE.rows, head_dim, plan.window.is_some(), limits.max_shared_memory_size);
-        within("bytes of shared memory", blockings.shared_bytes(), limits.max_shared_memory_size, OTHER_WAY)?;
+        let blockings = Routine::for_device().blockings(
+            TILE.rows,
+            head_dim,
+            plan.window.is_some(),
+            limits.max_shared_memory_size,
+        );
+        within(
+            "bytes of shared memory",
+            blockings.shared_bytes(),
+            limits.max_shared_memory_size,
+            OTHER_WAY,
+        )?;
         // Cubes have one dimension.
         let units = limits.max_units_per_cube.min(limits.max_cube_dim.0) as usize;
         within("units in a cube", blockings.units().max(UNITS), units, OTHER_WAY)?;
-        let prepared = Self { problem, plan, blockings, address: address(&problem, device)?, dtype };
+        let prepared =
+            Self { problem, plan, blockings, address: address(&problem, device)?, dtype };
         let (x, y, z) = limits.max_cube_count;
         for [cubes_x, cubes_y, cubes_z] in prepared.counts() {
-            within("cubes along tokens", cubes_x, x as usize, "give shorter rows, or use Execution::Reference")?;
-            within("cubes along heads", cubes_y, y as usize, "give fewer heads at a time, or use Execution::Reference")?;
+            within(
+                "cubes along tokens",
+                cubes_x,
+                x as usize,
+                "give shorter rows, or use Execution::Reference",
+            )?;
+            within(
+                "cubes along heads",
+                cubes_y,
+                y as usize,
+                "give fewer heads at a time, or use Execution::Reference",
+            )?;
             within("cubes along rows of the batch", cubes_z, z as usize, SPLIT)?;
         }
         Ok(prepared)
     }
 
-    /// Cubes of the forward pass and the gradients of queries, of keys and values, and of the row terms.
+    /// Cubes of the forward pass and the gradients of queries, of keys and values, and of the row
+    /// terms.
     fn counts(&self) -> [[usize; 3]; 4] {
         let Problem { batch, heads_q, heads_kv, .. } = self.problem;
         let (by_query, by_key) = (self.plan.by_query.tiles, self.plan.by_key.tiles);
@@ -79,7 +106,8 @@ impl Prepared {
         ]
     }
 
-    /// Cubes of each kernel: forward, gradients of queries, gradients of keys and values, row terms.
+    /// Cubes of each kernel: forward, gradients of queries, gradients of keys and values, row
+    /// terms.
     pub(crate) fn cubes(&self) -> [CubeCount; 4] {
         // Within u32: `new` compared them with the device's u32 limits.
         self.counts().map(|[x, y, z]| CubeCount::Static(x as u32, y as u32, z as u32))
@@ -129,11 +157,21 @@ const OTHER_WAY: &str = "use Execution::Reference, or another device";
 /// What to do where a batch of fewer rows helps.
 const SPLIT: &str = "split the batch, or use Execution::Reference";
 
-fn within(what: &'static str, needed: usize, limit: usize, advice: &'static str) -> Result<(), KernelError> {
-    if needed <= limit { Ok(()) } else { Err(KernelError::DeviceLimit { what, needed, limit, advice }) }
+fn within(
+    what: &'static str,
+    needed: usize,
+    limit: usize,
+    advice: &'static str,
+) -> Result<(), KernelError> {
+    if needed <= limit {
+        Ok(())
+    } else {
+        Err(KernelError::DeviceLimit { what, needed, limit, advice })
+    }
 }
 
-/// The narrowest index that reaches every element, with room for the tokens of one tile behind the last.
+/// The narrowest index that reaches every element, with room for the tokens of one tile behind the
+/// last.
 fn address(problem: &Problem, device: &DeviceProperties) -> Result<AddressType, KernelError> {
     let Problem { batch, heads_q, time, head_dim, .. } = *problem;
     let sizes = [heads_q, time.saturating_add(2 * TILE.rows), head_dim];
@@ -150,11 +188,15 @@ fn address(problem: &Problem, device: &DeviceProperties) -> Result<AddressType, 
 mod tests {
     use super::*;
     use cubecl::{
-        ir::{DeviceIdentity, FloatKind, HardwareProperties, MemoryDeviceProperties, features::Features},
+        ir::{
+            DeviceIdentity, FloatKind, HardwareProperties, MemoryDeviceProperties,
+            features::Features,
+        },
         profile::TimingMethod,
     };
 
-    const GIANT: Problem = Problem { batch: 1, heads_q: 64, heads_kv: 8, time: 1 << 20, head_dim: 128 };
+    const GIANT: Problem =
+        Problem { batch: 1, heads_q: 64, heads_kv: 8, time: 1 << 20, head_dim: 128 };
 
     fn device(wide: bool, cubes: u32, shared: usize) -> DeviceProperties {
         let hardware = HardwareProperties {
@@ -176,8 +218,15 @@ mod tests {
             cube_mma_reserved_shared_memory: 0,
         };
         let memory = MemoryDeviceProperties::new(u64::MAX, 256);
-        let identity = DeviceIdentity { name: "none".into(), fingerprint: "none".into(), physical: None };
-        let mut device = DeviceProperties::new(Features::default(), memory, hardware, TimingMethod::Device, identity);
+        let identity =
+            DeviceIdentity { name: "none".into(), fingerprint: "none".into(), physical: None };
+        let mut device = DeviceProperties::new(
+            Features::default(),
+            memory,
+            hardware,
+            TimingMethod::Device,
+            identity,
+        );
         device.register_address_type(AddressType::U32);
         if wide {
             device.register_address_type(AddressType::U64);
@@ -204,7 +253,8 @@ mod tests {
     #[test]
     fn indices_take_64_bits_past_two_to_the_31_elements_and_only_then() {
         let device = device(true, i32::MAX as u32, 32 << 10);
-        let reach = |time| prepare(Problem { time, ..GIANT }, &device).map(|prepared| prepared.address);
+        let reach =
+            |time| prepare(Problem { time, ..GIANT }, &device).map(|prepared| prepared.address);
         assert_eq!(reach((1 << 18) - 129), Ok(AddressType::U32));
         assert_eq!(reach(1 << 18), Ok(AddressType::U64));
         assert_eq!(reach(GIANT.time), Ok(AddressType::U64));
@@ -215,16 +265,30 @@ mod tests {
         let refused = prepare(GIANT, &device(false, i32::MAX as u32, 32 << 10)).err();
         let limit = i32::MAX as usize;
         let needed = 64 * ((1 << 20) + 128) * 128;
-        assert_eq!(refused, Some(KernelError::DeviceLimit { what: "elements in a tensor", needed, limit, advice: SPLIT }));
+        assert_eq!(
+            refused,
+            Some(KernelError::DeviceLimit {
+                what: "elements in a tensor",
+                needed,
+                limit,
+                advice: SPLIT
+            })
+        );
     }
 
     #[test]
     fn more_cubes_or_heads_than_a_device_launches_are_refused() {
         let few = prepare(GIANT, &device(true, 1 << 14, 32 << 10)).err();
-        assert!(matches!(few, Some(KernelError::DeviceLimit { what: "cubes along tokens", .. })), "{few:?}");
+        assert!(
+            matches!(few, Some(KernelError::DeviceLimit { what: "cubes along tokens", .. })),
+            "{few:?}"
+        );
         let many = Problem { batch: 1, heads_q: 70_000, heads_kv: 1, time: 64, head_dim: 64 };
         let many = prepare(many, &device(true, 1 << 20, 32 << 10)).err();
-        assert!(matches!(many, Some(KernelError::DeviceLimit { what: "cubes along heads", .. })), "{many:?}");
+        assert!(
+            matches!(many, Some(KernelError::DeviceLimit { what: "cubes along heads", .. })),
+            "{many:?}"
+        );
     }
 
     #[test]
@@ -236,10 +300,19 @@ mod tests {
             device.hardware.max_cube_dim.0 = along;
             prepare(one, &device).err()
         };
-        let refused =
-            |limit| Some(KernelError::DeviceLimit { what: "units in a cube", needed: UNITS, limit, advice: OTHER_WAY });
+        let refused = |limit| {
+            Some(KernelError::DeviceLimit {
+                what: "units in a cube",
+                needed: UNITS,
+                limit,
+                advice: OTHER_WAY,
+            })
+        };
         // Row terms take more units than any other kernel.
-        assert_eq!([few(128, 256), few(256, 128), few(256, 256)], [refused(128), refused(128), None]);
+        assert_eq!(
+            [few(128, 256), few(256, 128), few(256, 256)],
+            [refused(128), refused(128), None]
+        );
     }
 
     #[test]
@@ -247,10 +320,12 @@ mod tests {
         let device = device(false, 65_535, 16 << 10);
         for head_dim in 1..=MAX_HEAD_DIM {
             let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim };
-            let prepared = prepare(problem, &device).map(|prepared| prepared.blockings.shared_bytes());
+            let prepared =
+                prepare(problem, &device).map(|prepared| prepared.blockings.shared_bytes());
             assert!(prepared.is_ok_and(|bytes| bytes <= 16 << 10), "{head_dim}");
         }
-        let large = Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim: MAX_HEAD_DIM + 1 };
+        let large =
+            Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim: MAX_HEAD_DIM + 1 };
         assert!(matches!(prepare(large, &device), Err(KernelError::HeadDim { .. })));
     }
 }

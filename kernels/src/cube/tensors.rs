@@ -1,13 +1,16 @@
 use super::{launch, plan::CubePlan, prepare::Prepared};
 use crate::{error::KernelError, problem::Problem};
 use burn::{
-    backend::{CubeDevice, DType, TensorMetadata, cubecl::dtype_to_storage_type, ops::FloatTensorOps},
+    backend::{
+        CubeDevice, DType, TensorMetadata, cubecl::dtype_to_storage_type, ops::FloatTensorOps,
+    },
     tensor::{Shape, Slice},
 };
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::ir::features::TypeUsage;
 
-/// What a call needs on a device of CubeCL: the schedule there, and launches that were checked against the device.
+/// What a call needs on a device of CubeCL: the schedule there, and launches that were checked
+/// against the device.
 #[derive(Debug, Clone)]
 pub(crate) struct CubeCall {
     plan: CubePlan,
@@ -19,7 +22,12 @@ impl CubeCall {
     ///
     /// # Errors
     /// A dtype or a size that the device does not do, or a head beyond 256 features.
-    pub(crate) fn prepare(problem: Problem, dtype: DType, plan: CubePlan, device: &CubeDevice) -> Result<Self, KernelError> {
+    pub(crate) fn prepare(
+        problem: Problem,
+        dtype: DType,
+        plan: CubePlan,
+        device: &CubeDevice,
+    ) -> Result<Self, KernelError> {
         let client = device.client();
         let storage = dtype_to_storage_type(dtype);
         let usage = client.properties().type_usage(storage);
@@ -39,16 +47,27 @@ impl CubeCall {
 /// Outputs and log-sum-exps of attention on a device of CubeCL.
 ///
 /// # Shapes
-/// - q: `[batch, heads_q, time, head_dim]`; k, v: `[batch, heads_kv, time, head_dim]`, of the prepared sizes and dtype
-/// - returns `[batch, heads_q, time, head_dim]` of that dtype and `[batch, heads_q, time]` in float32, minus infinity where a row
-///   sees nothing
-pub(crate) fn forward(inputs: [CubeTensor; 3], call: &CubeCall, scale: f64) -> (CubeTensor, CubeTensor) {
+/// - q: `[batch, heads_q, time, head_dim]`; k, v: `[batch, heads_kv, time, head_dim]`, of the
+///   prepared sizes and dtype
+/// - returns `[batch, heads_q, time, head_dim]` of that dtype and `[batch, heads_q, time]` in
+///   float32, minus infinity where a row sees nothing
+pub(crate) fn forward(
+    inputs: [CubeTensor; 3],
+    call: &CubeCall,
+    scale: f64,
+) -> (CubeTensor, CubeTensor) {
     let CubeCall { plan, prepared } = call;
     let head_dim = inputs[0].shape()[3];
     let [q, k, v] = inputs.map(|x| padded(x, prepared.problem.head_dim));
     let o = like(&q, q.shape(), q.dtype);
     let lse = like(&q, row_shape(&prepared.problem), DType::F32);
-    let buffers = launch::Forward { q: &q.handle, k: &k.handle, v: &v.handle, o: &o.handle, lse: &lse.handle };
+    let buffers = launch::Forward {
+        q: &q.handle,
+        k: &k.handle,
+        v: &v.handle,
+        o: &o.handle,
+        lse: &lse.handle,
+    };
     launch::forward(&q.client, prepared, plan, &buffers, scale as f32);
     (narrowed(o, head_dim), lse)
 }
@@ -56,9 +75,13 @@ pub(crate) fn forward(inputs: [CubeTensor; 3], call: &CubeCall, scale: f64) -> (
 /// Gradients of queries, keys and values, from what the forward pass read and returned.
 ///
 /// # Shapes
-/// q, o, d_o: `[batch, heads_q, time, head_dim]`; k, v: `[batch, heads_kv, time, head_dim]`; lse: `[batch, heads_q, time]` in
-/// float32; returns the gradients in the shapes of q, k and v.
-pub(crate) fn backward([q, k, v, o, lse, d_o]: [CubeTensor; 6], call: &CubeCall, scale: f64) -> [CubeTensor; 3] {
+/// q, o, d_o: `[batch, heads_q, time, head_dim]`; k, v: `[batch, heads_kv, time, head_dim]`; lse:
+/// `[batch, heads_q, time]` in float32; returns the gradients in the shapes of q, k and v.
+pub(crate) fn backward(
+    [q, k, v, o, lse, d_o]: [CubeTensor; 6],
+    call: &CubeCall,
+    scale: f64,
+) -> [CubeTensor; 3] {
     let CubeCall { plan, prepared } = call;
     let head_dim = q.shape()[3];
     let lse = into_contiguous(lse);
@@ -66,7 +89,13 @@ pub(crate) fn backward([q, k, v, o, lse, d_o]: [CubeTensor; 6], call: &CubeCall,
     let rows = like(&q, Shape::from([2 * prepared.rows()]), DType::F32);
     let [dq, dk, dv] = [&q, &k, &v].map(|x| like(x, x.shape(), x.dtype));
     let buffers = launch::Backward {
-        forward: launch::Forward { q: &q.handle, k: &k.handle, v: &v.handle, o: &o.handle, lse: &lse.handle },
+        forward: launch::Forward {
+            q: &q.handle,
+            k: &k.handle,
+            v: &v.handle,
+            o: &o.handle,
+            lse: &lse.handle,
+        },
         d_o: &d_o.handle,
         rows: &rows.handle,
         dq: &dq.handle,

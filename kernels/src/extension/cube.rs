@@ -11,7 +11,10 @@ fn on_device(call: &Call) -> &cube::CubeCall {
 }
 
 impl TreeKernels for CubeBackend {
-    fn forward([q, k, v]: [FloatTensor<Self>; 3], call: &Call) -> (FloatTensor<Self>, FloatTensor<Self>) {
+    fn forward(
+        [q, k, v]: [FloatTensor<Self>; 3],
+        call: &Call,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         cube::forward([q, k, v], on_device(call), call.scale)
     }
 

@@ -11,16 +11,24 @@ impl HostBackend for Flex {
         let layout = tensor.layout();
         let shape = layout.shape().dims::<4>();
         match HostTensor::<E>::forward_strides(layout.strides(), shape) {
-            Some(strides) => {
-                HostTensor { data: Cow::Borrowed(&tensor.storage::<E>()[layout.start_offset()..]), shape, strides }
-            }
-            None => HostTensor::contiguous(Cow::Owned(tensor.to_contiguous().storage::<E>().to_vec()), shape),
+            Some(strides) => HostTensor {
+                data: Cow::Borrowed(&tensor.storage::<E>()[layout.start_offset()..]),
+                shape,
+                strides,
+            },
+            None => HostTensor::contiguous(
+                Cow::Owned(tensor.to_contiguous().storage::<E>().to_vec()),
+                shape,
+            ),
         }
     }
 }
 
 impl TreeKernels for Flex {
-    fn forward([q, k, v]: [FloatTensor<Self>; 3], call: &Call) -> (FloatTensor<Self>, FloatTensor<Self>) {
+    fn forward(
+        [q, k, v]: [FloatTensor<Self>; 3],
+        call: &Call,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         cpu::forward::<Self>([&q, &k, &v], call)
     }
 

@@ -1,5 +1,6 @@
-//! Contract: a result depends on nothing but its problem: two runs agree to the last bit, whatever the number of threads, and query
-//! heads that are equal give equal bits wherever they stand in their group.
+//! Contract: a result depends on nothing but its problem: two runs agree to the last bit, whatever
+//! the number of threads, and query heads that are equal give equal bits wherever they stand in
+//! their group.
 use crate::oracle::{Naive, Random, chain, kernels, runners};
 
 fn problems() -> Vec<Naive> {
@@ -36,7 +37,8 @@ fn one_thread_and_many_agree_to_the_last_bit() {
             };
             let first = with(1);
             for threads in [2, 3, 5, 16] {
-                with(threads).assert_same_bits(&format!("{threads} threads, {}", runner.name()), &first);
+                with(threads)
+                    .assert_same_bits(&format!("{threads} threads, {}", runner.name()), &first);
             }
         }
     }

@@ -1,8 +1,10 @@
-//! Contract: a row that sees nothing gives exact zeros, takes and gives exactly zero gradients, and puts no NaN anywhere, be it alone,
-//! in a tile with rows that see something, or in tiles of nothing else.
+//! Contract: a row that sees nothing gives exact zeros, takes and gives exactly zero gradients, and
+//! puts no NaN anywhere, be it alone, in a tile with rows that see something, or in tiles of
+//! nothing else.
 use crate::oracle::{Naive, Part, Random, Runner, runners};
 
-/// Asserts that a problem is solved right and that all its empty rows and unseen keys are exactly 0.
+/// Asserts that a problem is solved right and that all its empty rows and unseen keys are exactly
+/// 0.
 fn check(context: &str, runner: &Runner, problem: &Naive) {
     runner.check(context, problem, &problem.solve());
     let found = runner.run(problem);
@@ -11,10 +13,21 @@ fn check(context: &str, runner: &Runner, problem: &Naive) {
         for token in 0..problem.time {
             let sees = (0..=token).any(|j| problem.visible(row, token, j));
             let is_seen = (token..problem.time).any(|i| problem.visible(row, i, token));
-            let zero = |part| found.bits(part, problem, [row, token]).iter().all(|&bits| f64::from_bits(bits) == 0.0);
+            let zero = |part| {
+                found
+                    .bits(part, problem, [row, token])
+                    .iter()
+                    .all(|&bits| f64::from_bits(bits) == 0.0)
+            };
             let name = runner.name();
-            assert!(sees || Part::OF_QUERIES.into_iter().all(zero), "{context}, {name}: row {token} sees nothing");
-            assert!(is_seen || Part::OF_KEYS.into_iter().all(zero), "{context}, {name}: nobody sees key {token}");
+            assert!(
+                sees || Part::OF_QUERIES.into_iter().all(zero),
+                "{context}, {name}: row {token} sees nothing"
+            );
+            assert!(
+                is_seen || Part::OF_KEYS.into_iter().all(zero),
+                "{context}, {name}: nobody sees key {token}"
+            );
             empty += usize::from(!sees);
         }
     }
@@ -77,7 +90,11 @@ fn a_batch_of_nothing_but_padding_is_zero_throughout() {
         for runner in runners() {
             check("nothing but padding", &runner, &problem);
             let found = runner.run(&problem);
-            assert!(Part::ALL.into_iter().all(|part| found.part(part).iter().all(|&x| x == 0.0)), "{}", runner.name());
+            assert!(
+                Part::ALL.into_iter().all(|part| found.part(part).iter().all(|&x| x == 0.0)),
+                "{}",
+                runner.name()
+            );
         }
     }
 }
@@ -93,10 +110,19 @@ fn large_scores_beside_empty_rows_put_no_nan_anywhere() {
         for runner in runners() {
             let found = runner.run(&problem);
             for part in Part::ALL {
-                assert!(found.part(part).iter().all(|x| x.is_finite()), "{}: {part:?}, scale {scale}", runner.name());
+                assert!(
+                    found.part(part).iter().all(|x| x.is_finite()),
+                    "{}: {part:?}, scale {scale}",
+                    runner.name()
+                );
             }
             let row = 100;
-            assert!(found.bits(Part::O, &problem, [0, row]).iter().all(|&bits| f64::from_bits(bits) == 0.0));
+            assert!(
+                found
+                    .bits(Part::O, &problem, [0, row])
+                    .iter()
+                    .all(|&bits| f64::from_bits(bits) == 0.0)
+            );
         }
     }
 }

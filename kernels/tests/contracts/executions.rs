@@ -1,5 +1,6 @@
-//! Contract: the execution is chosen or forced in the open: `Auto` is the kernels of the device, a forced one that the device cannot
-//! run is an error that names what can, and what runs is the same with and without gradients.
+//! Contract: the execution is chosen or forced in the open: `Auto` is the kernels of the device, a
+//! forced one that the device cannot run is an error that names what can, and what runs is the same
+//! with and without gradients.
 use crate::oracle::{Naive, Part, Random, Runner, Target, kernels, targets, values};
 use burn::tensor::{Device, Tensor};
 use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, tree_attention};
@@ -21,11 +22,19 @@ fn auto_is_the_kernels_of_the_device() {
         for device in [target.device.clone(), target.device.clone().without_autodiff()] {
             assert_eq!(Execution::Auto.on(&device), Ok(native(&target)), "{}", target.name);
             assert_eq!(native(&target).on(&device), Ok(native(&target)), "{}", target.name);
-            assert_eq!(Execution::Reference.on(&device), Ok(Execution::Reference), "{}", target.name);
+            assert_eq!(
+                Execution::Reference.on(&device),
+                Ok(Execution::Reference),
+                "{}",
+                target.name
+            );
         }
     }
     assert_eq!(Execution::default(), Execution::Auto);
-    assert_eq!(AttentionConfig::for_head_dim(16), AttentionConfig { scale: 0.25, execution: Execution::Auto });
+    assert_eq!(
+        AttentionConfig::for_head_dim(16),
+        AttentionConfig { scale: 0.25, execution: Execution::Auto }
+    );
 }
 
 #[test]
@@ -37,8 +46,14 @@ fn a_forced_execution_that_the_device_cannot_run_is_an_error() {
         };
         let found = attempt(&target, forced).unwrap_err();
         let device = format!("{:?}", target.device);
-        assert_eq!(found, KernelError::Execution { execution: forced, device: device.clone(), advice });
-        assert_eq!(found.to_string(), format!("execution {forced:?} does not run on {device}: use {advice}"));
+        assert_eq!(
+            found,
+            KernelError::Execution { execution: forced, device: device.clone(), advice }
+        );
+        assert_eq!(
+            found.to_string(),
+            format!("execution {forced:?} does not run on {device}: use {advice}")
+        );
         assert_eq!(forced.on(&target.device), Err(found));
     }
 }
@@ -79,7 +94,9 @@ fn only_what_asks_for_a_gradient_gets_one_and_it_has_the_same_bits() {
     for runner in kernels() {
         let expected = runner.run(&problem);
         let mask = runner.mask(&problem);
-        for asked in [[true, false, false], [false, true, false], [false, false, true], [false, true, true]] {
+        for asked in
+            [[true, false, false], [false, true, false], [false, false, true], [false, true, true]]
+        {
             let tensors = problem.constants(&runner.target);
             let upstream = tensors[3].clone();
             let inputs = [0, 1, 2].map(|i| match asked[i] {
@@ -104,9 +121,11 @@ fn a_call_where_nothing_asks_for_a_gradient_is_a_constant() {
     let problem = Naive::random(&mut random, [2, 1, 16], vec![vec![3, 2, 3]]);
     for runner in kernels() {
         let [q, k, v, _] = problem.constants(&runner.target);
-        let o = tree_attention(q, k, v, &runner.mask(&problem), &runner.config(problem.scale)).unwrap();
+        let o =
+            tree_attention(q, k, v, &runner.mask(&problem), &runner.config(problem.scale)).unwrap();
         assert!(!o.is_require_grad());
-        let factor = Tensor::<4>::ones(o.dims(), (&runner.target.device, runner.target.dtype)).require_grad();
+        let factor = Tensor::<4>::ones(o.dims(), (&runner.target.device, runner.target.dtype))
+            .require_grad();
         let gradients = o.clone().mul(factor.clone()).sum().backward();
         assert!(values(factor.grad(&gradients).unwrap()) == values(o), "{}", runner.name());
     }

@@ -1,5 +1,5 @@
-//! Contract: heads of any number of features, query heads that share key/value heads in groups of any size, and rows of a batch with
-//! trees of their own.
+//! Contract: heads of any number of features, query heads that share key/value heads in groups of
+//! any size, and rows of a batch with trees of their own.
 use crate::oracle::{Naive, Random, caterpillar, chain, runners, star};
 
 /// What runs where each head dimension is a compilation.
@@ -12,7 +12,10 @@ fn heads_of_1_to_256_features_match_the_loops() {
         let ends = vec![random.pieces(131, 25)];
         let problem = Naive::random(&mut random, [2, 1, head_dim], ends);
         let expected = problem.solve();
-        for runner in runners().into_iter().filter(|runner| !runner.compiles() || COMPILED.contains(&head_dim)) {
+        for runner in runners()
+            .into_iter()
+            .filter(|runner| !runner.compiles() || COMPILED.contains(&head_dim))
+        {
             runner.check(&format!("{head_dim} features"), &problem, &expected);
         }
     }
@@ -27,7 +30,11 @@ fn query_heads_share_key_value_heads_in_groups_of_1_2_3_4_and_8() {
             let problem = Naive::random(&mut random, [group * heads_kv, heads_kv, 16], ends);
             let expected = problem.solve();
             for runner in runners() {
-                runner.check(&format!("{group} query heads for each of {heads_kv}"), &problem, &expected);
+                runner.check(
+                    &format!("{group} query heads for each of {heads_kv}"),
+                    &problem,
+                    &expected,
+                );
             }
         }
     }

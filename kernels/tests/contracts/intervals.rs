@@ -1,5 +1,6 @@
-//! Contract: the rule `j <= i < ends[j]` holds pair by pair wherever intervals begin and end: on the edges of tiles of 64 and beside
-//! them, nested or not, disjoint or overlapping, seen by one row or by none.
+//! Contract: the rule `j <= i < ends[j]` holds pair by pair wherever intervals begin and end: on
+//! the edges of tiles of 64 and beside them, nested or not, disjoint or overlapping, seen by one
+//! row or by none.
 use crate::oracle::{Naive, Random, caterpillar, chain, runners, star};
 
 fn check(context: &str, random: &mut Random, ends: Vec<i32>) {
@@ -51,8 +52,10 @@ fn a_plain_chain_a_star_and_caterpillars() {
 fn overlapping_ranges_of_one_query_tile() {
     let mut random = Random(4);
     let time = 150;
-    // Each key of the first tile is visible until another row of the second one, in an order that does not nest.
-    let ends = (0..time).map(|token| if token < 64 { 64 + (token * 29) % 64 + 1 } else { time }).collect();
+    // Each key of the first tile is visible until another row of the second one, in an order that
+    // does not nest.
+    let ends =
+        (0..time).map(|token| if token < 64 { 64 + (token * 29) % 64 + 1 } else { time }).collect();
     check("ranges that overlap", &mut random, ends);
     let ends = (0..time).map(|token| (token + 20).min(time)).collect();
     check("ranges that slide", &mut random, ends);
@@ -88,7 +91,8 @@ fn keys_and_values_under_disjoint_ranges_gather_their_own_gradients() {
         ends.resize(end as usize, end);
     }
     check("six documents", &mut random, ends);
-    // Neighbouring keys that no row sees together: each only its own token, or its own and the next.
+    // Neighbouring keys that no row sees together: each only its own token, or its own and the
+    // next.
     check("each token alone", &mut random, (1..=150).collect());
     check("pairs", &mut random, (0..150).map(|token| token / 2 * 2 + 2).collect());
 }

@@ -1,10 +1,15 @@
-//! Contract: tensors that do not fit each other, the mask or the device are an error before any launch, whatever the execution,
-//! and never a fallback.
+//! Contract: tensors that do not fit each other, the mask or the device are an error before any
+//! launch, whatever the execution, and never a fallback.
 use crate::oracle::{Target, targets, wgpu};
 use burn::tensor::{DType, Tensor};
 use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, tree_attention};
 
-fn attempt(target: &Target, shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> KernelError {
+fn attempt(
+    target: &Target,
+    shapes: [[usize; 4]; 3],
+    dtypes: [DType; 3],
+    scale: f64,
+) -> KernelError {
     let mask = TreeMask::new(&[[4, 4, 4, 4]], &target.device).unwrap();
     let [q, k, v] = [0, 1, 2].map(|i| Tensor::<4>::zeros(shapes[i], (&target.device, dtypes[i])));
     let run = |execution| {
@@ -13,7 +18,11 @@ fn attempt(target: &Target, shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: 
     };
     let found = run(Execution::Auto);
     let dense = run(Execution::Reference);
-    assert_eq!(format!("{found:?}"), format!("{dense:?}"), "an error of the call, not of what would compute it");
+    assert_eq!(
+        format!("{found:?}"),
+        format!("{dense:?}"),
+        "an error of the call, not of what would compute it"
+    );
     found
 }
 
@@ -29,10 +38,22 @@ fn shapes_that_disagree_are_refused() {
             expected: expected.to_vec(),
             found: found.to_vec(),
         };
-        assert_eq!(attempt(&target, [[1, 4, 5, 8], K, K], dtypes, 1.0), shape("q", Q, [1, 4, 5, 8]));
-        assert_eq!(attempt(&target, [[2, 4, 4, 8], K, K], dtypes, 1.0), shape("q", Q, [2, 4, 4, 8]));
-        assert_eq!(attempt(&target, [Q, [1, 2, 4, 6], K], dtypes, 1.0), shape("k", K, [1, 2, 4, 6]));
-        assert_eq!(attempt(&target, [Q, K, [1, 4, 4, 8]], dtypes, 1.0), shape("v", K, [1, 4, 4, 8]));
+        assert_eq!(
+            attempt(&target, [[1, 4, 5, 8], K, K], dtypes, 1.0),
+            shape("q", Q, [1, 4, 5, 8])
+        );
+        assert_eq!(
+            attempt(&target, [[2, 4, 4, 8], K, K], dtypes, 1.0),
+            shape("q", Q, [2, 4, 4, 8])
+        );
+        assert_eq!(
+            attempt(&target, [Q, [1, 2, 4, 6], K], dtypes, 1.0),
+            shape("k", K, [1, 2, 4, 6])
+        );
+        assert_eq!(
+            attempt(&target, [Q, K, [1, 4, 4, 8]], dtypes, 1.0),
+            shape("v", K, [1, 4, 4, 8])
+        );
     }
 }
 
@@ -51,7 +72,8 @@ fn query_heads_that_do_not_divide_are_refused() {
 #[test]
 fn heads_without_features_are_refused() {
     for target in targets().into_iter().filter(|target| !target.compiles()) {
-        let found = attempt(&target, [[1, 4, 4, 0], [1, 2, 4, 0], [1, 2, 4, 0]], [target.dtype; 3], 1.0);
+        let found =
+            attempt(&target, [[1, 4, 4, 0], [1, 2, 4, 0], [1, 2, 4, 0]], [target.dtype; 3], 1.0);
         assert_eq!(found, KernelError::NoFeatures);
     }
 }
@@ -75,7 +97,10 @@ fn half_precision_is_refused_on_cpu_devices() {
     for target in targets().into_iter().filter(|target| target.name.starts_with("flex")) {
         for dtype in [DType::F16, DType::BF16] {
             let found = attempt(&target, [Q, K, K], [dtype; 3], 1.0);
-            assert!(matches!(found, KernelError::Dtype { dtype: refused, .. } if refused == dtype), "{found}");
+            assert!(
+                matches!(found, KernelError::Dtype { dtype: refused, .. } if refused == dtype),
+                "{found}"
+            );
         }
     }
 }
@@ -100,10 +125,15 @@ fn tensors_on_another_device_than_the_mask_are_refused() {
             let mask = TreeMask::new(&[[4, 4, 4, 4]], &target.device).unwrap();
             let (dtype, config) = (DType::F32, AttentionConfig::for_head_dim(8));
             for (moved, strays) in [("q", [0, 1, 2].as_slice()), ("k", &[1]), ("v", &[2])] {
-                let device = |i: usize| if strays.contains(&i) { &other.device } else { &target.device };
-                let [q, k, v] = [0, 1, 2].map(|i| Tensor::<4>::zeros([Q, K, K][i], (device(i), dtype)));
+                let device =
+                    |i: usize| if strays.contains(&i) { &other.device } else { &target.device };
+                let [q, k, v] =
+                    [0, 1, 2].map(|i| Tensor::<4>::zeros([Q, K, K][i], (device(i), dtype)));
                 let found = tree_attention(q, k, v, &mask, &config);
-                assert!(matches!(found, Err(KernelError::Device { tensor, .. }) if tensor == moved), "{moved}");
+                assert!(
+                    matches!(found, Err(KernelError::Device { tensor, .. }) if tensor == moved),
+                    "{moved}"
+                );
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Contract: what a row does not see changes nothing in it, to the last bit, output and gradients: neither a sibling nor a cousin at
-//! any level of a tree, nor through several layers.
+//! Contract: what a row does not see changes nothing in it, to the last bit, output and gradients:
+//! neither a sibling nor a cousin at any level of a tree, nor through several layers.
 use crate::oracle::{Answer, Naive, Part, Random, Runner, binary, runners, values};
 use burn::tensor::Tensor;
 use pleach_kernels::tree_attention;
 
-/// Three levels of branches below the root, so that each leaf has a sibling, first cousins and second cousins.
+/// Three levels of branches below the root, so that each leaf has a sibling, first cousins and
+/// second cousins.
 fn family(random: &mut Random, piece: usize, window: Option<u32>) -> Naive {
     let problem = Naive::random(random, [4, 2, 16], vec![binary(3, piece)]);
     match window {
@@ -21,15 +22,24 @@ fn changed_tokens(piece: usize) -> [usize; 3] {
 fn assert_isolated(context: &str, problem: &Naive, changed: usize, [before, after]: [&Answer; 2]) {
     let mut differing = 0;
     for token in (0..problem.time).filter(|&token| token != changed) {
-        let same = |part| before.bits(part, problem, [0, token]) == after.bits(part, problem, [0, token]);
-        let (sees, is_seen) = (problem.visible(0, token, changed), problem.visible(0, changed, token));
+        let same =
+            |part| before.bits(part, problem, [0, token]) == after.bits(part, problem, [0, token]);
+        let (sees, is_seen) =
+            (problem.visible(0, token, changed), problem.visible(0, changed, token));
         if !sees {
-            assert!(Part::OF_QUERIES.into_iter().all(same), "{context}: row {token} does not see {changed}");
+            assert!(
+                Part::OF_QUERIES.into_iter().all(same),
+                "{context}: row {token} does not see {changed}"
+            );
         }
         // A key that no row sees together with the changed one.
-        let together = (0..problem.time).any(|i| problem.visible(0, i, token) && problem.visible(0, i, changed));
+        let together = (0..problem.time)
+            .any(|i| problem.visible(0, i, token) && problem.visible(0, i, changed));
         if !together && !is_seen {
-            assert!(Part::OF_KEYS.into_iter().all(same), "{context}: key {token} is never seen with {changed}");
+            assert!(
+                Part::OF_KEYS.into_iter().all(same),
+                "{context}: key {token} is never seen with {changed}"
+            );
         }
         differing += usize::from(sees && !same(Part::O)) + usize::from(is_seen && !same(Part::Dv));
     }
@@ -79,7 +89,8 @@ fn another_row_of_the_batch_is_invisible() {
         let (before, after) = (runner.run(&problem), runner.run(&other));
         for part in Part::ALL {
             for token in 0..100 {
-                let same = before.bits(part, &problem, [0, token]) == after.bits(part, &problem, [0, token]);
+                let same = before.bits(part, &problem, [0, token])
+                    == after.bits(part, &problem, [0, token]);
                 assert!(same, "{}: {part:?} of token {token}", runner.name());
             }
         }
@@ -87,14 +98,16 @@ fn another_row_of_the_batch_is_invisible() {
     }
 }
 
-/// Output and gradient of three layers that share a mask, each with the last one's output as queries, keys and values.
+/// Output and gradient of three layers that share a mask, each with the last one's output as
+/// queries, keys and values.
 fn three_layers(runner: &Runner, problem: &Naive) -> [Vec<f64>; 2] {
     let mask = runner.mask(problem);
     let x = problem.tensor(&problem.q, problem.heads_q, &runner.target).require_grad();
     let upstream = problem.tensor(&problem.upstream, problem.heads_q, &runner.target);
     let mut hidden: Tensor<4> = x.clone();
     for _ in 0..3 {
-        let attend = |q, k, v| tree_attention(q, k, v, &mask, &runner.config(problem.scale)).unwrap();
+        let attend =
+            |q, k, v| tree_attention(q, k, v, &mask, &runner.config(problem.scale)).unwrap();
         hidden = hidden.clone() + attend(hidden.clone(), hidden.clone().mul_scalar(2.0), hidden);
     }
     let gradients = hidden.clone().mul(upstream).sum().backward();
@@ -110,14 +123,22 @@ fn cousins_stay_invisible_through_three_layers() {
             let mut other = problem.clone();
             other.disturb(&mut random, [0, changed]);
             for runner in runners() {
-                let [before, after] = [&problem, &other].map(|problem| three_layers(&runner, problem));
-                let relative = |token: usize| problem.visible(0, token, changed) || problem.visible(0, changed, token);
+                let [before, after] =
+                    [&problem, &other].map(|problem| three_layers(&runner, problem));
+                let relative = |token: usize| {
+                    problem.visible(0, token, changed) || problem.visible(0, changed, token)
+                };
                 for head in 0..problem.heads_q {
                     for token in (0..problem.time).filter(|&token| !relative(token)) {
                         let start = (head * problem.time + token) * 16;
                         for (before, after) in before.iter().zip(&after) {
-                            let [before, after] = [before, after].map(|x| x[start..start + 16].iter().map(|x| x.to_bits()));
-                            assert!(before.eq(after), "{}: token {token} is no relative of {changed}", runner.name());
+                            let [before, after] = [before, after]
+                                .map(|x| x[start..start + 16].iter().map(|x| x.to_bits()));
+                            assert!(
+                                before.eq(after),
+                                "{}: token {token} is no relative of {changed}",
+                                runner.name()
+                            );
                         }
                     }
                 }

@@ -1,5 +1,5 @@
-//! Contract: any number of tokens is right, from one up: less than a tile, a tile, one token more or less, and lengths that no tile
-//! divides.
+//! Contract: any number of tokens is right, from one up: less than a tile, a tile, one token more
+//! or less, and lengths that no tile divides.
 use crate::oracle::{Naive, Random, Runner, chain, runners, targets};
 use pleach_kernels::Execution;
 

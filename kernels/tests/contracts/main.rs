@@ -1,5 +1,6 @@
-//! The contracts of tree attention, one a file: every execution, on every device that is there, in every dtype that it computes in,
-//! with the plain float64 loops of the oracle as the only truth. They are one program so that a device compiles its kernels once.
+//! The contracts of tree attention, one a file: every execution, on every device that is there, in
+//! every dtype that it computes in, with the plain float64 loops of the oracle as the only truth.
+//! They are one program so that a device compiles its kernels once.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #[path = "../oracle/mod.rs"]
 mod oracle;

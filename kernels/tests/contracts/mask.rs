@@ -1,4 +1,5 @@
-//! Contract: the dense mask is the interval rule in burn's polarity, and a mask that cannot be is refused before any launch.
+//! Contract: the dense mask is the interval rule in burn's polarity, and a mask that cannot be is
+//! refused before any launch.
 use crate::oracle::targets;
 use pleach_kernels::{KernelError, TreeMask, dense_mask};
 
@@ -53,8 +54,14 @@ fn masks_that_cannot_be_are_refused() {
     assert_eq!(error(&[vec![]]), KernelError::EmptyMask);
     assert_eq!(error(&[vec![2, 0]]), KernelError::EndBeforeToken { row: 0, token: 1, end: 0 });
     assert_eq!(error(&[vec![-1]]), KernelError::EndBeforeToken { row: 0, token: 0, end: -1 });
-    assert_eq!(error(&[vec![2, 2], vec![3, 2]]), KernelError::EndBeyondRow { row: 1, token: 0, end: 3, time: 2 });
-    assert_eq!(error(&[vec![2, 2], vec![1]]), KernelError::RowLength { array: "ends", row: 1, expected: 2, found: 1 });
+    assert_eq!(
+        error(&[vec![2, 2], vec![3, 2]]),
+        KernelError::EndBeyondRow { row: 1, token: 0, end: 3, time: 2 }
+    );
+    assert_eq!(
+        error(&[vec![2, 2], vec![1]]),
+        KernelError::RowLength { array: "ends", row: 1, expected: 2, found: 1 }
+    );
     let mask = TreeMask::new(&[[2, 2]], &target.device).unwrap();
     assert_eq!(mask.with_window(&[[0, 1]], 0).unwrap_err(), KernelError::EmptyWindow);
     assert_eq!(

@@ -1,7 +1,9 @@
 //! Contract: every error says what is wrong, with its numbers, and what to do.
 use crate::oracle::{targets, wgpu};
 use burn::tensor::{DType, Tensor};
-use pleach_kernels::{AttentionConfig, Execution, KernelError, Rotary, TreeMask, UnionMask, tree_attention};
+use pleach_kernels::{
+    AttentionConfig, Execution, KernelError, Rotary, TreeMask, UnionMask, tree_attention,
+};
 use pleach_layout::LayoutError;
 
 fn call(shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> String {
@@ -60,8 +62,12 @@ fn of_masks() {
         "there are no positions to rotate to: give at least one row with at least one position"
     );
     let rotary = Rotary::new(&[[0, 1]], &[1.0], target.dtype, &target.device).unwrap();
-    let found = rotary.rotate(Tensor::zeros([1, 1, 2, 6], (&target.device, target.dtype))).unwrap_err();
-    assert_eq!(found.to_string(), "head dimension 6 does not fit 1 rotary frequencies: it must be twice their number");
+    let found =
+        rotary.rotate(Tensor::zeros([1, 1, 2, 6], (&target.device, target.dtype))).unwrap_err();
+    assert_eq!(
+        found.to_string(),
+        "head dimension 6 does not fit 1 rotary frequencies: it must be twice their number"
+    );
 }
 
 #[test]
@@ -78,7 +84,10 @@ fn of_shapes_and_heads() {
         call([Q, three, three], SINGLE, 1.0),
         "4 query heads do not divide among 3 key/value heads: heads_q must be a multiple of heads_kv"
     );
-    assert_eq!(call([[1, 1, 4, 0]; 3], SINGLE, 1.0), "heads have 0 features: give q, k and v at least one");
+    assert_eq!(
+        call([[1, 1, 4, 0]; 3], SINGLE, 1.0),
+        "heads have 0 features: give q, k and v at least one"
+    );
 }
 
 #[test]
@@ -94,9 +103,13 @@ fn of_dtypes_and_scales() {
     let Some(device) = wgpu() else { return };
     let mask = TreeMask::new(&[[2, 2]], &device).unwrap();
     let x = Tensor::<4>::zeros([1, 1, 2, 8], (&device, DType::F64));
-    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8)).unwrap_err();
+    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8))
+        .unwrap_err();
     let advice = "use float32 (float64 is advertised there and wrong), or a CPU device";
-    assert_eq!(found.to_string(), format!("attention in F64 is not available on {device:?}: {advice}"));
+    assert_eq!(
+        found.to_string(),
+        format!("attention in F64 is not available on {device:?}: {advice}")
+    );
 }
 
 #[test]
@@ -121,7 +134,8 @@ fn of_heads_that_no_kernel_of_the_device_takes() {
     let Some(device) = wgpu() else { return };
     let mask = TreeMask::new(&[[2, 2]], &device).unwrap();
     let x = Tensor::<4>::zeros([1, 1, 2, 300], (&device, DType::F32));
-    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(300)).unwrap_err();
+    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(300))
+        .unwrap_err();
     assert_eq!(found, KernelError::HeadDim { head_dim: 300, largest: 256 });
 }
 
@@ -134,9 +148,14 @@ fn of_devices() {
     };
     let mask = TreeMask::new(&[[2, 2]], &other.device).unwrap();
     let x = Tensor::<4>::zeros([1, 1, 2, 8], (&targets[0].device, DType::F32));
-    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8)).unwrap_err();
-    let KernelError::Device { tensor: "q", mask, found: device } = &found else { panic!("{found}") };
-    let expected = format!("the mask lies on {mask} but `q` on {device}: put q, k, v and the mask on the device of the model");
+    let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8))
+        .unwrap_err();
+    let KernelError::Device { tensor: "q", mask, found: device } = &found else {
+        panic!("{found}")
+    };
+    let expected = format!(
+        "the mask lies on {mask} but `q` on {device}: put q, k, v and the mask on the device of the model"
+    );
     assert_eq!(found.to_string(), expected);
     assert_ne!(mask, device);
 }

@@ -1,5 +1,6 @@
-//! Contract: what the kernels compute for a tree does not depend, to the last bit, on what is packed beside it: other trees before it
-//! of the same total length, anything behind it, other rows of the batch. The tile grid is then the same.
+//! Contract: what the kernels compute for a tree does not depend, to the last bit, on what is
+//! packed beside it: other trees before it of the same total length, anything behind it, other rows
+//! of the batch. The tile grid is then the same.
 use crate::oracle::{Answer, Naive, Part, Random, chain, kernels, star};
 
 /// A tree between two others in one row.
@@ -10,17 +11,22 @@ struct Packed {
 }
 
 impl Packed {
-    /// Packs `tree` behind `before` and in front of `after`, each given by its own ends, with other numbers in the neighbours.
+    /// Packs `tree` behind `before` and in front of `after`, each given by its own ends, with other
+    /// numbers in the neighbours.
     fn new(random: &mut Random, tree: &Naive, [before, after]: [Vec<i32>; 2]) -> Self {
         let (offset, length) = (before.len(), tree.time);
-        let shifted = |ends: &[i32], by: usize| ends.iter().map(|&end| end + by as i32).collect::<Vec<_>>();
-        let ends = [before, shifted(&tree.ends[0], offset), shifted(&after, offset + length)].concat();
-        let mut problem = Naive::random(random, [tree.heads_q, tree.heads_kv, tree.head_dim], vec![ends]);
+        let shifted =
+            |ends: &[i32], by: usize| ends.iter().map(|&end| end + by as i32).collect::<Vec<_>>();
+        let ends =
+            [before, shifted(&tree.ends[0], offset), shifted(&after, offset + length)].concat();
+        let mut problem =
+            Naive::random(random, [tree.heads_q, tree.heads_kv, tree.head_dim], vec![ends]);
         if let Some(window) = tree.window {
             problem = problem.windowed(window);
         }
         let time = problem.time;
-        let parts = [(&mut problem.q, &tree.q), (&mut problem.k, &tree.k), (&mut problem.v, &tree.v)];
+        let parts =
+            [(&mut problem.q, &tree.q), (&mut problem.k, &tree.k), (&mut problem.v, &tree.v)];
         for (whole, part) in parts.into_iter().chain([(&mut problem.upstream, &tree.upstream)]) {
             let (row, rows) = (time * tree.head_dim, length * tree.head_dim);
             for (whole, part) in whole.chunks_exact_mut(row).zip(part.chunks_exact(rows)) {
@@ -51,11 +57,19 @@ fn neighbours(random: &mut Random, offset: usize) -> [[Vec<i32>; 2]; 5] {
 
 fn check(tree: &Naive, random: &mut Random) {
     for offset in [1, 10, 63, 64, 100] {
-        let packed = neighbours(random, offset).map(|neighbours| Packed::new(random, tree, neighbours));
+        let packed =
+            neighbours(random, offset).map(|neighbours| Packed::new(random, tree, neighbours));
         for runner in kernels() {
-            let [first, others @ ..] = packed.each_ref().map(|packed| packed.tree_bits(&runner.run(&packed.problem)));
+            let [first, others @ ..] =
+                packed.each_ref().map(|packed| packed.tree_bits(&runner.run(&packed.problem)));
             for (index, other) in others.iter().enumerate() {
-                assert!(*other == first, "{}: neighbours {}, tree of {} at {offset}", runner.name(), index + 1, tree.time);
+                assert!(
+                    *other == first,
+                    "{}: neighbours {}, tree of {} at {offset}",
+                    runner.name(),
+                    index + 1,
+                    tree.time
+                );
             }
         }
     }
@@ -97,7 +111,10 @@ fn a_tree_gives_the_same_bits_in_any_row_of_any_batch() {
             let (expected, found) = (runner.run(&alone), runner.run(&batch));
             for part in Part::ALL {
                 let tokens = 0..100;
-                let same = |token| expected.bits(part, &alone, [0, token]) == found.bits(part, &batch, [place, token]);
+                let same = |token| {
+                    expected.bits(part, &alone, [0, token])
+                        == found.bits(part, &batch, [place, token])
+                };
                 assert!(tokens.into_iter().all(same), "{}: {part:?} in row {place}", runner.name());
             }
         }

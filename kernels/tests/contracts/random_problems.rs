@@ -1,5 +1,5 @@
-//! Contract: whatever is drawn together (lengths, heads, features, batches, kinds of interval, padding, windows, scales), the answer is
-//! that of the loops.
+//! Contract: whatever is drawn together (lengths, heads, features, batches, kinds of interval,
+//! padding, windows, scales), the answer is that of the loops.
 use crate::oracle::{Naive, Random, caterpillar, kernels, star};
 
 fn ends(random: &mut Random, time: usize) -> Vec<i32> {

@@ -1,5 +1,6 @@
-//! Contract: nothing of one tree is left when the next one comes: the same kernels serve any number of trees of any shape and length,
-//! and a mask means the same however often it was cloned, windowed, planned or dropped and made again.
+//! Contract: nothing of one tree is left when the next one comes: the same kernels serve any number
+//! of trees of any shape and length, and a mask means the same however often it was cloned,
+//! windowed, planned or dropped and made again.
 use crate::oracle::{Naive, Random, caterpillar, chain, kernels, runners};
 
 #[test]
@@ -46,7 +47,8 @@ fn a_mask_means_the_same_after_it_was_planned_again() {
     let ends = vec![random.pieces(200, 20), caterpillar(9, 200), chain(200)];
     let problem = Naive::random(&mut random, [2, 1, 16], ends);
     let (narrow, wide) = (problem.clone().windowed(7), problem.clone().windowed(60));
-    let (expected, expected_narrow, expected_wide) = (problem.solve(), narrow.solve(), wide.solve());
+    let (expected, expected_narrow, expected_wide) =
+        (problem.solve(), narrow.solve(), wide.solve());
     for runner in kernels() {
         let mask = runner.mask(&problem);
         let first = runner.run_under(&problem, &mask);
@@ -58,12 +60,18 @@ fn a_mask_means_the_same_after_it_was_planned_again() {
         runner.check("a window of 7", &narrow, &expected_narrow);
         runner.check("a window of 60", &wide, &expected_wide);
         let name = runner.name();
-        runner.run(&narrow).assert_same_bits(&format!("the narrow mask made apart, {name}"), &narrow_first);
-        runner.run(&wide).assert_same_bits(&format!("the wide mask made apart, {name}"), &wide_first);
+        runner
+            .run(&narrow)
+            .assert_same_bits(&format!("the narrow mask made apart, {name}"), &narrow_first);
+        runner
+            .run(&wide)
+            .assert_same_bits(&format!("the wide mask made apart, {name}"), &wide_first);
         let clone = mask.clone();
         runner.run_under(&problem, &clone).assert_same_bits(&format!("a clone, {name}"), &first);
         drop((mask, narrow_mask, wide_mask));
-        runner.run_under(&problem, &clone).assert_same_bits(&format!("a clone that is left, {name}"), &first);
+        runner
+            .run_under(&problem, &clone)
+            .assert_same_bits(&format!("a clone that is left, {name}"), &first);
         drop(clone);
         runner.run(&problem).assert_same_bits(&format!("made again, {name}"), &first);
     }
@@ -73,13 +81,16 @@ fn a_mask_means_the_same_after_it_was_planned_again() {
 fn one_mask_serves_layers_of_other_heads() {
     let mut random = Random(4);
     let ends = vec![random.pieces(100, 20)];
-    let problems: Vec<_> =
-        [[4, 2, 16], [2, 2, 16], [6, 1, 16]].map(|sizes| Naive::random(&mut random, sizes, ends.clone())).into();
+    let problems: Vec<_> = [[4, 2, 16], [2, 2, 16], [6, 1, 16]]
+        .map(|sizes| Naive::random(&mut random, sizes, ends.clone()))
+        .into();
     for runner in runners() {
         let mask = runner.mask(&problems[0]);
         for problem in &problems {
             let name = runner.name();
-            runner.run_under(problem, &mask).assert_same_bits(&format!("one mask, {name}"), &runner.run(problem));
+            runner
+                .run_under(problem, &mask)
+                .assert_same_bits(&format!("one mask, {name}"), &runner.run(problem));
             runner.check("one mask", problem, &problem.solve());
         }
     }

@@ -1,12 +1,12 @@
-//! Contract: union attention scores row i and key j as if q were rotated to i's index and k to j's index in the view of row i, and sees
-//! exactly the keys of the view.
+//! Contract: union attention scores row i and key j as if q were rotated to i's index and k to j's
+//! index in the view of row i, and sees exactly the keys of the view.
 use crate::oracle::{Naive, Random, assert_close, differentiate, targets, values};
 use pleach_kernels::{KernelError, Rotary, TreeMask, UnionMask, tree_attention, union_attention};
 
 const FREQUENCIES: [f64; 4] = [1.0, 0.3, 0.05, 0.01];
 
-/// Views of a tape that loses tokens 1 and 2 before row 5, where token 0 comes to stand behind token 3 at row 7, and where row 4 sees
-/// token 6, inserted before it later on.
+/// Views of a tape that loses tokens 1 and 2 before row 5, where token 0 comes to stand behind
+/// token 3 at row 7, and where row 4 sees token 6, inserted before it later on.
 fn views() -> Vec<Vec<u32>> {
     vec![
         vec![0],
@@ -62,7 +62,11 @@ fn row_wise_positions_match_explicit_relative_angles() {
         let [q, k, v, _] = problem.tensors(&target);
         let found = values(union_attention(q, k, v, &mask, &FREQUENCIES, problem.scale).unwrap());
         for (found, expected) in found.iter().zip(&expected) {
-            assert!((found - expected).abs() <= target.tolerance(), "{}: {found} {expected}", target.name);
+            assert!(
+                (found - expected).abs() <= target.tolerance(),
+                "{}: {found} {expected}",
+                target.name
+            );
         }
     }
 }
@@ -75,7 +79,8 @@ fn without_evictions_the_union_is_plain_causal_attention_with_its_gradient() {
     for target in targets() {
         let union = UnionMask::new(&views, &target.device).unwrap();
         let tree = TreeMask::new(&problem.ends, &target.device).unwrap();
-        let rotary = Rotary::new(&problem.positions, &FREQUENCIES, target.dtype, &target.device).unwrap();
+        let rotary =
+            Rotary::new(&problem.positions, &FREQUENCIES, target.dtype, &target.device).unwrap();
         let config = pleach_kernels::AttentionConfig::for_head_dim(8);
         let found = differentiate(&problem, &target, |[q, k, v]| {
             union_attention(q, k, v, &union, &FREQUENCIES, problem.scale).unwrap()
@@ -105,7 +110,8 @@ fn views_that_cannot_be_are_refused() {
 fn rotary_tables_refuse_tensors_of_other_sizes() {
     let Some(target) = targets().into_iter().next() else { return };
     let rotary = Rotary::new(&[[0, 1, 2]], &FREQUENCIES, target.dtype, &target.device).unwrap();
-    let zeros = |shape: [usize; 4]| burn::tensor::Tensor::<4>::zeros(shape, (&target.device, target.dtype));
+    let zeros =
+        |shape: [usize; 4]| burn::tensor::Tensor::<4>::zeros(shape, (&target.device, target.dtype));
     let found = rotary.rotate(zeros([1, 2, 3, 6])).unwrap_err();
     assert_eq!(found, KernelError::RotaryWidth { head_dim: 6, frequencies: 4 });
     assert!(matches!(rotary.rotate(zeros([1, 2, 4, 8])), Err(KernelError::Shape { .. })));

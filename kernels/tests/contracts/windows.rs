@@ -1,5 +1,5 @@
-//! Contract: windowed heads see a key only while `position_i - position_j < window`, counted in the positions of the tree and not in
-//! indices, beside the interval rule.
+//! Contract: windowed heads see a key only while `position_i - position_j < window`, counted in the
+//! positions of the tree and not in indices, beside the interval rule.
 use crate::oracle::{Naive, Random, binary, caterpillar, chain, runners, star};
 
 fn check(context: &str, problem: &Naive) {
@@ -22,7 +22,8 @@ fn windows_on_a_chain_count_tokens() {
 fn windows_on_trees_count_depth() {
     let mut random = Random(2);
     for window in [1, 2, 5, 40, 64, 1_000] {
-        let ends = vec![random.pieces(180, 30), star(70, 11, 180), caterpillar(6, 180), binary(3, 12)];
+        let ends =
+            vec![random.pieces(180, 30), star(70, 11, 180), caterpillar(6, 180), binary(3, 12)];
         let problem = Naive::random(&mut random, [2, 1, 16], ends).windowed(window);
         check(&format!("window {window}"), &problem);
     }
@@ -60,8 +61,14 @@ fn windows_hold_to_the_last_position_that_int32_counts() {
     for window in [1, i32::MAX as u32, 1 << 31, u32::MAX] {
         let mut problem = Naive::random(&mut random, [1, 1, 16], vec![chain(90)]);
         problem.window = Some(window);
-        problem.positions = vec![(0..90).map(|token| if token % 3 == 0 { 0 } else { i32::MAX - token / 60 }).collect()];
-        assert_eq!(problem.visible(0, 1, 0), window > i32::MAX as u32, "the farthest two positions");
+        problem.positions = vec![
+            (0..90).map(|token| if token % 3 == 0 { 0 } else { i32::MAX - token / 60 }).collect(),
+        ];
+        assert_eq!(
+            problem.visible(0, 1, 0),
+            window > i32::MAX as u32,
+            "the farthest two positions"
+        );
         check(&format!("window {window}"), &problem);
     }
 }

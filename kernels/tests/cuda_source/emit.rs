@@ -3,7 +3,8 @@
 use crate::{
     kernel::{
         Blocking, UNITS, plan::SizesCompilationArg, tree_attention_forward::TreeAttentionForward,
-        tree_attention_key_gradient::TreeAttentionKeyGradient, tree_attention_query_gradient::TreeAttentionQueryGradient,
+        tree_attention_key_gradient::TreeAttentionKeyGradient,
+        tree_attention_query_gradient::TreeAttentionQueryGradient,
         tree_attention_row_terms::TreeAttentionRowTerms,
     },
     routine::Blockings,
@@ -11,8 +12,8 @@ use crate::{
 use cubecl::{
     CubeDim, CubeKernel,
     ir::{
-        AddressType, DeviceIdentity, DeviceProperties, ElemType, HardwareProperties, MemoryDeviceProperties, TargetProperties,
-        VectorSize, features::Features,
+        AddressType, DeviceIdentity, DeviceProperties, ElemType, HardwareProperties,
+        MemoryDeviceProperties, TargetProperties, VectorSize, features::Features,
     },
     prelude::{BufferCompilationArg, ExecutionMode, KernelSettings},
     profile::TimingMethod,
@@ -105,7 +106,8 @@ pub(crate) fn sources(blockings: &Blockings, dtype: ElemType) -> [(&'static str,
 
 fn source<K: CubeKernel>(kernel: &K) -> Source {
     let mut compiler = CppCompiler::<Cuda>::default();
-    let compiled = cubecl::Compiler::compile(&mut compiler, kernel.define(), &CompilationOptions::default());
+    let compiled =
+        cubecl::Compiler::compile(&mut compiler, kernel.define(), &CompilationOptions::default());
     let compiled = compiled.expect("every kernel compiles to CUDA C++");
     Source { text: compiled.to_string(), shared: compiled.shared_memory_size }
 }
@@ -155,8 +157,15 @@ fn properties() -> DeviceProperties {
         cube_mma_reserved_shared_memory: 0,
     };
     let memory = MemoryDeviceProperties::new(u64::MAX, 256);
-    let identity = DeviceIdentity { name: "none".into(), fingerprint: "none".into(), physical: None };
-    let mut properties = DeviceProperties::new(Features::default(), memory, hardware, TimingMethod::Device, identity);
+    let identity =
+        DeviceIdentity { name: "none".into(), fingerprint: "none".into(), physical: None };
+    let mut properties = DeviceProperties::new(
+        Features::default(),
+        memory,
+        hardware,
+        TimingMethod::Device,
+        identity,
+    );
     cubecl_cpp::register_supported_types(&mut properties);
     properties
 }

@@ -1,4 +1,5 @@
-//! Devices and executions to test on, problems, and attention as plain float64 loops: the definition read literally, with its gradient.
+//! Devices and executions to test on, problems, and attention as plain float64 loops: the
+//! definition read literally, with its gradient.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part")]
 mod answer;
 mod naive;

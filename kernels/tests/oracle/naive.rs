@@ -21,9 +21,14 @@ pub(crate) struct Naive {
 }
 
 impl Naive {
-    pub(crate) fn random(random: &mut Random, [heads_q, heads_kv, head_dim]: [usize; 3], ends: Vec<Vec<i32>>) -> Self {
+    pub(crate) fn random(
+        random: &mut Random,
+        [heads_q, heads_kv, head_dim]: [usize; 3],
+        ends: Vec<Vec<i32>>,
+    ) -> Self {
         let (batch, time) = (ends.len(), ends[0].len());
-        let (queries, keys) = (batch * heads_q * time * head_dim, batch * heads_kv * time * head_dim);
+        let (queries, keys) =
+            (batch * heads_q * time * head_dim, batch * heads_kv * time * head_dim);
         Self {
             batch,
             heads_q,
@@ -52,7 +57,9 @@ impl Naive {
     pub(crate) fn disturb(&mut self, random: &mut Random, [row, token]: [usize; 2]) {
         let (time, head_dim) = (self.time, self.head_dim);
         let heads = [self.heads_q, self.heads_kv, self.heads_kv, self.heads_q];
-        for (x, heads) in [&mut self.q, &mut self.k, &mut self.v, &mut self.upstream].into_iter().zip(heads) {
+        for (x, heads) in
+            [&mut self.q, &mut self.k, &mut self.v, &mut self.upstream].into_iter().zip(heads)
+        {
             for head in 0..heads {
                 let start = ((row * heads + head) * time + token) * head_dim;
                 let values = random.values(head_dim).into_iter().map(|x| 10.0 * x);
@@ -74,7 +81,14 @@ impl Naive {
         &x[start..start + self.head_dim]
     }
 
-    fn add(&self, x: &mut [f64], heads: usize, [row, head, token]: [usize; 3], factor: f64, y: &[f64]) {
+    fn add(
+        &self,
+        x: &mut [f64],
+        heads: usize,
+        [row, head, token]: [usize; 3],
+        factor: f64,
+        y: &[f64],
+    ) {
         let start = ((row * heads + head) * self.time + token) * self.head_dim;
         for (x, y) in x[start..].iter_mut().zip(y) {
             *x += factor * y;
@@ -127,7 +141,8 @@ impl Naive {
         }
     }
 
-    /// A bound on the summands that make up a part of the answer: what the rounding of one of them is relative to.
+    /// A bound on the summands that make up a part of the answer: what the rounding of one of them
+    /// is relative to.
     pub(crate) fn largest_summand(&self, part: Part) -> f64 {
         let largest = |x: &[f64]| x.iter().fold(0.0f64, |max, x| max.max(x.abs()));
         match part {
@@ -141,7 +156,9 @@ impl Naive {
     /// Largest gradient of a visible weight, times the scale.
     fn largest_score_gradient(&self) -> f64 {
         let mut largest = 0.0f64;
-        for (row, head) in (0..self.batch).flat_map(|row| (0..self.heads_q).map(move |head| (row, head))) {
+        for (row, head) in
+            (0..self.batch).flat_map(|row| (0..self.heads_q).map(move |head| (row, head)))
+        {
             let group = head / (self.heads_q / self.heads_kv);
             for i in 0..self.time {
                 let upstream = self.slice(&self.upstream, self.heads_q, [row, head, i]);

@@ -19,7 +19,8 @@ impl Random {
         (0..count).map(|_| (self.next() >> 44) as f64 / (1u64 << 19) as f64 - 1.0).collect()
     }
 
-    /// Ends of a random tree in depth-first order: the parent of a token is the one before it or one of its ancestors.
+    /// Ends of a random tree in depth-first order: the parent of a token is the one before it or
+    /// one of its ancestors.
     pub(crate) fn tree(&mut self, time: usize) -> Vec<i32> {
         let mut ends = vec![time as i32; time];
         let mut path: Vec<usize> = Vec::new();
@@ -35,7 +36,8 @@ impl Random {
         ends
     }
 
-    /// Ends of a random tree in pieces of up to `longest` tokens, so that it is deep and its branches cross tiles.
+    /// Ends of a random tree in pieces of up to `longest` tokens, so that it is deep and its
+    /// branches cross tiles.
     pub(crate) fn pieces(&mut self, time: usize, longest: usize) -> Vec<i32> {
         let mut ends = vec![time as i32; time];
         let mut open: Vec<std::ops::Range<usize>> = Vec::new();

@@ -42,12 +42,19 @@ impl Runner {
     /// The same under a mask that was made before.
     pub(crate) fn run_under(&self, problem: &Naive, mask: &TreeMask) -> Answer {
         let config = self.config(problem.scale);
-        differentiate(problem, &self.target, |[q, k, v]| tree_attention(q, k, v, mask, &config).expect("a valid call"))
+        differentiate(problem, &self.target, |[q, k, v]| {
+            tree_attention(q, k, v, mask, &config).expect("a valid call")
+        })
     }
 
     /// Asserts that the answer to a problem is `expected`, to rounding.
     pub(crate) fn check(&self, context: &str, problem: &Naive, expected: &Answer) {
-        assert_close(&format!("{context}, {:?}", self.execution), &self.target, &self.run(problem), expected);
+        assert_close(
+            &format!("{context}, {:?}", self.execution),
+            &self.target,
+            &self.run(problem),
+            expected,
+        );
     }
 }
 

@@ -32,7 +32,11 @@ pub(crate) fn targets() -> Vec<Target> {
     let mut targets = Vec::new();
     let mut add = |name: &str, device: Device, dtypes: &[DType]| {
         for &dtype in dtypes {
-            targets.push(Target { name: format!("{name} {dtype:?}"), device: device.clone().autodiff(), dtype });
+            targets.push(Target {
+                name: format!("{name} {dtype:?}"),
+                device: device.clone().autodiff(),
+                dtype,
+            });
         }
     };
     #[cfg(feature = "flex")]
@@ -74,10 +78,17 @@ pub(crate) fn cuda() -> Option<Device> {
     None
 }
 
-/// The first device of a kind, looked for once; a missing one is a failure where the variable asks for it.
+/// The first device of a kind, looked for once; a missing one is a failure where the variable asks
+/// for it.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-fn first(found: &OnceLock<Option<Device>>, kind: DeviceType, name: &str, variable: &str) -> Option<Device> {
-    let device = found.get_or_init(|| Device::enumerate(kind).into_vec().into_iter().next()).clone();
+fn first(
+    found: &OnceLock<Option<Device>>,
+    kind: DeviceType,
+    name: &str,
+    variable: &str,
+) -> Option<Device> {
+    let device =
+        found.get_or_init(|| Device::enumerate(kind).into_vec().into_iter().next()).clone();
     if device.is_none() {
         let required = std::env::var_os(variable).is_some_and(|value| value == "1");
         assert!(!required, "{variable}=1 but no {name} device was found");

@@ -13,12 +13,18 @@ pub(crate) fn star(prompt: usize, leaf: usize, time: usize) -> Vec<i32> {
 
 /// A trunk in steps, with a leaf as long as a step behind each: the deepest tree.
 pub(crate) fn caterpillar(step: usize, time: usize) -> Vec<i32> {
-    let end_of =
-        |token: usize| if (token / step).is_multiple_of(2) { time } else { (token + 1).next_multiple_of(step).min(time) };
+    let end_of = |token: usize| {
+        if (token / step).is_multiple_of(2) {
+            time
+        } else {
+            (token + 1).next_multiple_of(step).min(time)
+        }
+    };
     (0..time).map(|token| end_of(token) as i32).collect()
 }
 
-/// A piece with two children, and so on: `levels` generations below the root, every piece of `piece` tokens.
+/// A piece with two children, and so on: `levels` generations below the root, every piece of
+/// `piece` tokens.
 pub(crate) fn binary(levels: u32, piece: usize) -> Vec<i32> {
     let mut ends = Vec::new();
     grow(&mut ends, levels, piece);
@@ -38,5 +44,7 @@ fn grow(ends: &mut Vec<i32>, levels: u32, piece: usize) {
 
 /// Depth of each token in a tree: the tokens before it that it sees.
 pub(crate) fn depths(ends: &[i32]) -> Vec<i32> {
-    (0..ends.len()).map(|token| ends[..token].iter().filter(|&&end| end > token as i32).count() as i32).collect()
+    (0..ends.len())
+        .map(|token| ends[..token].iter().filter(|&&end| end > token as i32).count() as i32)
+        .collect()
 }

@@ -33,7 +33,8 @@ impl Trees {
     }
 }
 
-/// Sound eviction records of every shape: mixed, deep caterpillars, stars, groups of rollouts over one prompt, forests.
+/// Sound eviction records of every shape: mixed, deep caterpillars, stars, groups of rollouts over
+/// one prompt, forests.
 pub fn trees(trees: Trees) -> impl Strategy<Value = Drawn> {
     steps(trees).prop_map(move |steps| Drawn(grow(&steps, trees.cache)))
 }
@@ -73,9 +74,18 @@ pub fn steps(trees: Trees) -> impl Strategy<Value = Vec<Step>> {
     ]
 }
 
-/// Forks of the first context, each with a call and one step more: a star, or a group of rollouts over one prompt.
-fn branches(trees: Trees, rollout: BoxedStrategy<bool>, more: BoxedStrategy<Step>) -> impl Strategy<Value = Vec<Step>> {
-    let fork = (any::<u8>(), rollout).prop_map(|(reason, rollout)| Step::Fork { from: 0, reason, rollout });
+/// Forks of the first context, each with a call and one step more: a star, or a group of rollouts
+/// over one prompt.
+fn branches(
+    trees: Trees,
+    rollout: BoxedStrategy<bool>,
+    more: BoxedStrategy<Step>,
+) -> impl Strategy<Value = Vec<Step>> {
+    let fork = (any::<u8>(), rollout).prop_map(|(reason, rollout)| Step::Fork {
+        from: 0,
+        reason,
+        rollout,
+    });
     let branch = (fork, say(trees), more).prop_map(|(fork, say, more)| [fork, say, more]);
     vec(branch, 1..=trees.steps).prop_map(|branches| branches.into_iter().flatten().collect())
 }
@@ -113,7 +123,14 @@ fn text(trees: Trees) -> impl Strategy<Value = Text> + Clone {
     let weights = prop_oneof![2 => Just(Vec::new()), 1 => vec((1..4_u8, any::<u8>()), 1..3)];
     let copy = proptest::option::weighted(0.2, any::<u8>());
     let parts = (tokens, 0..4_u8, 0..8_u8, weights, proptest::bool::weighted(0.2), copy);
-    parts.prop_map(|(tokens, role, origin, weights, full, copy_of)| Text { tokens, role, origin, weights, full, copy_of })
+    parts.prop_map(|(tokens, role, origin, weights, full, copy_of)| Text {
+        tokens,
+        role,
+        origin,
+        weights,
+        full,
+        copy_of,
+    })
 }
 
 fn cut(trees: Trees) -> impl Strategy<Value = Cut> {
@@ -121,5 +138,12 @@ fn cut(trees: Trees) -> impl Strategy<Value = Cut> {
     let picks = vec(pick.prop_map(|(segment, range)| Pick { segment, range }), 1..4);
     let replacement = proptest::option::of(vec(text(trees), 0..3));
     let parts = (picks, replacement, any::<bool>(), 0..6_u8, 0..8_u8, 0..7_u8);
-    parts.prop_map(|(picks, replacement, one_each, kind, place, by)| Cut { picks, replacement, one_each, kind, place, by })
+    parts.prop_map(|(picks, replacement, one_each, kind, place, by)| Cut {
+        picks,
+        replacement,
+        one_each,
+        kind,
+        place,
+        by,
+    })
 }

@@ -1,7 +1,7 @@
 //! Steps carried out on the records so far.
 use pleach_tree::{
-    Append, CacheSemantics, ContextId, Evict, Extra, Fidelity, Fork, Generation, GenerationId, Header, Origin, Outcome, Record,
-    Replace, Replacement, SegmentId, Status,
+    Append, CacheSemantics, ContextId, Evict, Extra, Fidelity, Fork, Generation, GenerationId,
+    Header, Origin, Outcome, Record, Replace, Replacement, SegmentId, Status,
 };
 
 use super::step::{Cut, Step, Text};
@@ -106,13 +106,15 @@ impl Grower {
         self.threads.push(Thread { rollout: self.rollouts, context, contexts: Vec::new() });
         self.rollouts += 1;
         self.current = self.threads.len() - 1;
-        let append = Append { context: ContextId(context), from: None, segments, extra: Extra::new() };
+        let append =
+            Append { context: ContextId(context), from: None, segments, extra: Extra::new() };
         self.made(context, Record::Append(append));
     }
 
     fn append(&mut self, segments: &[SegmentId]) {
         let (from, context) = self.next();
-        let append = Append { context, from: Some(from), segments: segments.to_vec(), extra: Extra::new() };
+        let append =
+            Append { context, from: Some(from), segments: segments.to_vec(), extra: Extra::new() };
         self.made(context.0, Record::Append(append));
     }
 
@@ -147,7 +149,12 @@ impl Grower {
         generation.thread = format!("t{}", self.current);
         generation.policy = self.current.is_multiple_of(2).then(|| "step-1".into());
         let external = |id: &SegmentId| self.oracle.segments[&id.0].origin == Origin::ExternalModel;
-        generation.unrecorded = segments.iter().filter(|id| external(id)).map(|_| "reasoning".to_string()).take(1).collect();
+        generation.unrecorded = segments
+            .iter()
+            .filter(|id| external(id))
+            .map(|_| "reasoning".to_string())
+            .take(1)
+            .collect();
         self.oracle.push(Record::Generation(generation));
         self.last = Some(id);
         segments
@@ -183,7 +190,11 @@ impl Grower {
             let mut probe = self.oracle.clone();
             probe.push(Record::Evict(Box::new(evict.clone())));
             let pieces = piece_starts(&probe.contexts[&context.0]).len();
-            evict.replacement = Some(Replacement::new(write::kind(cut.kind), segments, write::place(cut.place, pieces)));
+            evict.replacement = Some(Replacement::new(
+                write::kind(cut.kind),
+                segments,
+                write::place(cut.place, pieces),
+            ));
         }
         self.made(context.0, Record::Evict(Box::new(evict)));
     }
@@ -213,14 +224,21 @@ impl Grower {
         segments.extend(self.texts(texts));
         let (from, context) = self.next();
         let by = write::by(kept.len() as u8, self.last);
-        self.made(context.0, Record::Replace(Replace { context, from, segments, by, extra: Extra::new() }));
+        self.made(
+            context.0,
+            Record::Replace(Replace { context, from, segments, by, extra: Extra::new() }),
+        );
     }
 
     /// A segment of which nothing stands in the context at hand.
     fn absent(&self, number: u8) -> Option<SegmentId> {
         let list = self.list();
-        let absent: Vec<u32> =
-            self.segments.iter().copied().filter(|&segment| list.iter().all(|slot| slot.segment() != segment)).collect();
+        let absent: Vec<u32> = self
+            .segments
+            .iter()
+            .copied()
+            .filter(|&segment| list.iter().all(|slot| slot.segment() != segment))
+            .collect();
         (!absent.is_empty()).then(|| SegmentId(absent[usize::from(number) % absent.len()]))
     }
 

@@ -19,7 +19,11 @@ pub(super) fn ranges(list: &[Slot], picks: &[Pick]) -> Vec<Evicted> {
             (Some(range), runs) if !runs.is_empty() => {
                 let (start, end) = runs[usize::from(range.0) % runs.len()];
                 let from = start + u32::from(range.0) % (end - start);
-                Evicted::range(SegmentId(segment), from, from + 1 + u32::from(range.1) % (end - from))
+                Evicted::range(
+                    SegmentId(segment),
+                    from,
+                    from + 1 + u32::from(range.1) % (end - from),
+                )
             }
             (Some((0..=99, _)), _) => Evicted::range(SegmentId(segment), 0, 0),
             _ => Evicted::whole(SegmentId(segment)),

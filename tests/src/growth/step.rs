@@ -9,7 +9,8 @@ pub struct Text {
     pub origin: u8,
     /// Runs of loss weights as length and number of the weight; empty for no declaration.
     pub weights: Vec<(u8, u8)>,
-    /// Whether the rest of the record is written out: log-probabilities, text, source, unknown fields.
+    /// Whether the rest of the record is written out: log-probabilities, text, source, unknown
+    /// fields.
     pub full: bool,
     /// A segment whose token values it repeats.
     pub copy_of: Option<u8>,

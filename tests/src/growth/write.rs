@@ -1,6 +1,9 @@
 //! Segments of all kinds from the few numbers of a text.
 use pleach_tree::{By, ByKind, Evidence, ForkReason, Trigger};
-use pleach_tree::{Extra, GenerationId, LossRun, Origin, Part, Place, ReplacementKind, Role, Segment, SegmentId, Source};
+use pleach_tree::{
+    Extra, GenerationId, LossRun, Origin, Part, Place, ReplacementKind, Role, Segment, SegmentId,
+    Source,
+};
 
 use super::step::Text;
 
@@ -10,7 +13,10 @@ const WEIGHTS: [f64; 6] = [1.0, 0.0, 0.5, 0.1, 2.0, -0.25];
 pub(super) fn extra(full: bool) -> Extra {
     let mut extra = Extra::new();
     if full {
-        let nested: Extra = [("b".to_string(), 1.into()), ("a".to_string(), Vec::<u32>::new().into())].into_iter().collect();
+        let nested: Extra =
+            [("b".to_string(), 1.into()), ("a".to_string(), Vec::<u32>::new().into())]
+                .into_iter()
+                .collect();
         extra.insert("x_later".into(), nested.into());
         extra.insert("x_also".into(), "\u{2028}\u{1f3a1}".into());
     }
@@ -27,7 +33,8 @@ pub(super) fn segment(id: u32, text: &Text, sampled: bool) -> Segment {
         4 if sampled => Origin::ExternalModel,
         origin => others[usize::from(origin % 4)],
     };
-    let mut segment = Segment::new(SegmentId(id), if sampled { Role::Assistant } else { role }, origin);
+    let mut segment =
+        Segment::new(SegmentId(id), if sampled { Role::Assistant } else { role }, origin);
     let len = text.tokens.len();
     segment.loss = runs(&text.weights, len as u32, sampled && origin == Origin::Policy);
     if text.full {
@@ -85,7 +92,8 @@ pub(super) fn by(number: u8, last: Option<GenerationId>) -> Option<By> {
 }
 
 pub(super) fn trigger(number: u8) -> Option<Trigger> {
-    [None, Some(Trigger::Auto), Some(Trigger::Manual), Some(Trigger::Policy)][usize::from(number % 4)]
+    [None, Some(Trigger::Auto), Some(Trigger::Manual), Some(Trigger::Policy)]
+        [usize::from(number % 4)]
 }
 
 pub(super) fn evidence(number: u8) -> Option<Evidence> {

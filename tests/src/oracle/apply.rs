@@ -12,20 +12,31 @@ impl Oracle {
                 self.segments.insert(segment.id.0, segment.clone());
             }
             Record::Append(append) => {
-                let mut list = append.from.map(|from| self.contexts[&from.0].clone()).unwrap_or_default();
+                let mut list =
+                    append.from.map(|from| self.contexts[&from.0].clone()).unwrap_or_default();
                 list.extend(append.segments.iter().flat_map(|segment| self.whole(segment.0)));
                 self.make(append.context.0, append.from.map(|from| from.0), list);
             }
-            Record::Evict(evict) => self.make(evict.context.0, Some(evict.from.0), self.without(evict)),
+            Record::Evict(evict) => {
+                self.make(evict.context.0, Some(evict.from.0), self.without(evict))
+            }
             Record::Replace(replace) => {
-                let list = replace.segments.iter().flat_map(|segment| self.whole(segment.0)).collect();
+                let list =
+                    replace.segments.iter().flat_map(|segment| self.whole(segment.0)).collect();
                 self.make(replace.context.0, Some(replace.from.0), list);
             }
-            Record::Fork(fork) => self.make(fork.context.0, Some(fork.from.0), self.contexts[&fork.from.0].clone()),
+            Record::Fork(fork) => {
+                self.make(fork.context.0, Some(fork.from.0), self.contexts[&fork.from.0].clone())
+            }
             Record::Generation(generation) => {
                 let context = tokens(&self.contexts[&generation.context.0]);
-                let output: Vec<Slot> = generation.output.iter().flat_map(|segment| self.whole(segment.0)).collect();
-                self.calls.push(Call { generation: generation.clone(), context, output: tokens(&output) });
+                let output: Vec<Slot> =
+                    generation.output.iter().flat_map(|segment| self.whole(segment.0)).collect();
+                self.calls.push(Call {
+                    generation: generation.clone(),
+                    context,
+                    output: tokens(&output),
+                });
             }
             _ => {}
         }
@@ -44,16 +55,23 @@ impl Oracle {
         let hole = |slot: Slot| evict.evicted.iter().position(|entry| takes(entry, slot));
         let kept: Vec<Slot> = before.iter().copied().filter(|&slot| hole(slot).is_none()).collect();
         let Some(replacement) = &evict.replacement else { return kept };
-        let segments: Vec<Vec<Slot>> = replacement.segments.iter().map(|segment| self.whole(segment.0)).collect();
-        let system = |slot: &&Slot| self.segments.get(&slot.segment()).is_some_and(|segment| segment.role == Role::System);
+        let segments: Vec<Vec<Slot>> =
+            replacement.segments.iter().map(|segment| self.whole(segment.0)).collect();
+        let system = |slot: &&Slot| {
+            self.segments.get(&slot.segment()).is_some_and(|segment| segment.role == Role::System)
+        };
         let at = match replacement.place {
             Place::InPlace if segments.len() == evict.evicted.len() => {
                 return in_each_hole(before, hole, &segments);
             }
-            Place::InPlace | Place::BeforeFirst => before.iter().take_while(|&&slot| hole(slot).is_none()).count(),
+            Place::InPlace | Place::BeforeFirst => {
+                before.iter().take_while(|&&slot| hole(slot).is_none()).count()
+            }
             Place::Head => kept.iter().take_while(system).count(),
             Place::AfterKept => kept.len(),
-            Place::Index(index) => piece_starts(&kept).get(index as usize).copied().unwrap_or(kept.len()),
+            Place::Index(index) => {
+                piece_starts(&kept).get(index as usize).copied().unwrap_or(kept.len())
+            }
         };
         [&kept[..at], &segments.concat(), &kept[at..]].concat()
     }
@@ -76,13 +94,19 @@ fn takes(entry: &Evicted, slot: Slot) -> bool {
     entry.segment.0 == slot.segment() && inside
 }
 
-fn in_each_hole(before: &[Slot], hole: impl Fn(Slot) -> Option<usize>, segments: &[Vec<Slot>]) -> Vec<Slot> {
+fn in_each_hole(
+    before: &[Slot],
+    hole: impl Fn(Slot) -> Option<usize>,
+    segments: &[Vec<Slot>],
+) -> Vec<Slot> {
     let mut filled = vec![false; segments.len()];
     let mut list = Vec::new();
     for &slot in before {
         match hole(slot) {
             None => list.push(slot),
-            Some(entry) if !std::mem::replace(&mut filled[entry], true) => list.extend(&segments[entry]),
+            Some(entry) if !std::mem::replace(&mut filled[entry], true) => {
+                list.extend(&segments[entry])
+            }
             Some(_) => {}
         }
     }

@@ -26,33 +26,51 @@ impl Oracle {
             rows.tokens.extend(prefix.last());
             rows.positions.push(prefix.len() as i32 - 1);
             rows.identities.push(first[prefix]);
-            let last = order.iter().rposition(|other| other.starts_with(prefix)).unwrap_or_default();
+            let last =
+                order.iter().rposition(|other| other.starts_with(prefix)).unwrap_or_default();
             rows.ends.push(last as i32 + 1);
         }
         let at: HashMap<&[u32], u32> = order.iter().map(Vec::as_slice).zip(0..).collect();
         for scored in self.calls.iter().flat_map(|call| self.scored(call)) {
             let source = at[self.values(&scored.prefix).as_slice()];
-            rows.terms.push((source, scored.target, scored.generation, scored.offset, scored.weight));
+            rows.terms.push((
+                source,
+                scored.target,
+                scored.generation,
+                scored.offset,
+                scored.weight,
+            ));
         }
-        let ancestors = |row: &Vec<u32>| (0..order.len()).filter(|&key| row.starts_with(&order[key])).collect();
+        let ancestors =
+            |row: &Vec<u32>| (0..order.len()).filter(|&key| row.starts_with(&order[key])).collect();
         Table { sees: order.iter().map(ancestors).collect(), rows: vec![rows] }
     }
 
     /// The views that no other view properly extends, each once.
     pub fn segments_layout(&self) -> Table {
-        let views: Vec<Vec<u32>> = self.calls.iter().map(|call| self.values(&call.view())).collect();
+        let views: Vec<Vec<u32>> =
+            self.calls.iter().map(|call| self.values(&call.view())).collect();
         let mut rows: Vec<Rows> = Vec::new();
         for (call, view) in self.calls.iter().zip(&views) {
-            let extended = views.iter().any(|other| other.len() > view.len() && other.starts_with(view));
+            let extended =
+                views.iter().any(|other| other.len() > view.len() && other.starts_with(view));
             if !extended && !rows.iter().any(|row| row.tokens == *view) {
                 rows.push(Rows::causal(view.clone(), call.view()));
             }
         }
         for (call, view) in self.calls.iter().zip(&views) {
-            let Some(row) = rows.iter_mut().find(|row| row.tokens.starts_with(view)) else { continue };
+            let Some(row) = rows.iter_mut().find(|row| row.tokens.starts_with(view)) else {
+                continue;
+            };
             for scored in self.scored(call) {
                 let source = scored.prefix.len() as u32 - 1;
-                row.terms.push((source, scored.target, scored.generation, scored.offset, scored.weight));
+                row.terms.push((
+                    source,
+                    scored.target,
+                    scored.generation,
+                    scored.offset,
+                    scored.weight,
+                ));
             }
         }
         Table { rows, sees: Vec::new() }

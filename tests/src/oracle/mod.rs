@@ -1,4 +1,5 @@
-//! The specification read literally: lists of token identities, maps and sets, and no care for time.
+//! The specification read literally: lists of token identities, maps and sets, and no care for
+//! time.
 mod apply;
 mod certificate;
 mod exact;
@@ -83,7 +84,11 @@ impl Oracle {
 
     /// The places of a whole segment.
     pub fn whole(&self, segment: u32) -> Vec<Slot> {
-        let tokens = self.segments.get(&segment).and_then(|segment| segment.tokens.as_ref()).map_or(0, Vec::len);
+        let tokens = self
+            .segments
+            .get(&segment)
+            .and_then(|segment| segment.tokens.as_ref())
+            .map_or(0, Vec::len);
         if tokens == 0 {
             return vec![Slot::Empty(segment)];
         }
@@ -111,7 +116,9 @@ impl Oracle {
         let mut scored = Vec::new();
         for (offset, &identity) in (0..).zip(&call.output) {
             let prefix = [call.context.as_slice(), &call.output[..offset as usize]].concat();
-            let Some(weight) = self.weight(identity).filter(|_| !prefix.is_empty()) else { continue };
+            let Some(weight) = self.weight(identity).filter(|_| !prefix.is_empty()) else {
+                continue;
+            };
             scored.push(Scored {
                 generation: call.generation.id.0,
                 offset,
@@ -126,13 +133,19 @@ impl Oracle {
 
     /// Number of tokens that the policy sampled.
     pub fn sampled(&self) -> usize {
-        let sampled = |call: &Call| call.output.iter().filter(|&&identity| self.weight(identity).is_some()).count();
+        let sampled = |call: &Call| {
+            call.output.iter().filter(|&&identity| self.weight(identity).is_some()).count()
+        };
         self.calls.iter().map(sampled).sum()
     }
 
-    /// The weight of a token as output: what its runs say, else 1; `None` where the policy did not write it.
+    /// The weight of a token as output: what its runs say, else 1; `None` where the policy did not
+    /// write it.
     fn weight(&self, (segment, offset): Identity) -> Option<f64> {
-        let segment = self.segments.get(&segment).filter(|segment| segment.origin == pleach_tree::Origin::Policy)?;
+        let segment = self
+            .segments
+            .get(&segment)
+            .filter(|segment| segment.origin == pleach_tree::Origin::Policy)?;
         let Some(runs) = &segment.loss else { return Some(1.0) };
         runs.iter().find(|run| (run.start..run.end).contains(&offset)).map(|run| run.weight)
     }

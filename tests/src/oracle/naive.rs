@@ -42,7 +42,9 @@ impl Oracle {
             }
             let mut rows = Rows::causal(self.values(&identities), identities.clone());
             for scored in calls.iter().flat_map(|&call| self.scored(&self.calls[call])) {
-                let Some(source) = at.get(&scored.identity).and_then(|at| at.checked_sub(1)) else { continue };
+                let Some(source) = at.get(&scored.identity).and_then(|at| at.checked_sub(1)) else {
+                    continue;
+                };
                 let (generation, offset) = (scored.generation, scored.offset);
                 rows.terms.push((source as u32, scored.target, generation, offset, scored.weight));
                 let live: HashSet<Identity> = scored.prefix.iter().copied().collect();

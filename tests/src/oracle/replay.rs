@@ -57,9 +57,11 @@ impl Replayed {
 }
 
 impl Oracle {
-    /// Replays the records, one cache per root, in file order; also the terms in file order of generations.
+    /// Replays the records, one cache per root, in file order; also the terms in file order of
+    /// generations.
     ///
-    /// What was sampled and does not stand in the next call's context leaves the cache before that call.
+    /// What was sampled and does not stand in the next call's context leaves the cache before that
+    /// call.
     pub fn replay(&self) -> (Vec<Replayed>, Vec<ReplayedTerm>) {
         let mut caches: Vec<Replayed> = Vec::new();
         let mut terms = Vec::new();
@@ -68,10 +70,15 @@ impl Oracle {
             let (context, from, segments) = match record {
                 Record::Append(append) => (append.context.0, None, append.segments.as_slice()),
                 Record::Evict(evict) => {
-                    let segments = evict.replacement.as_ref().map(|replacement| replacement.segments.as_slice());
+                    let segments = evict
+                        .replacement
+                        .as_ref()
+                        .map(|replacement| replacement.segments.as_slice());
                     (evict.context.0, Some(evict.from.0), segments.unwrap_or_default())
                 }
-                Record::Replace(replace) => (replace.context.0, Some(replace.from.0), replace.segments.as_slice()),
+                Record::Replace(replace) => {
+                    (replace.context.0, Some(replace.from.0), replace.segments.as_slice())
+                }
                 Record::Generation(generation) => {
                     let Some(call) = calls.next() else { continue };
                     let cache = cache(&mut caches, self.roots[&generation.context.0]);
@@ -79,7 +86,11 @@ impl Oracle {
                     let before = cache.processed.len();
                     call.output.iter().for_each(|&identity| cache.process(identity));
                     for scored in self.scored(call) {
-                        terms.push(ReplayedTerm { root: cache.root, source: before + scored.offset as usize - 1, scored });
+                        terms.push(ReplayedTerm {
+                            root: cache.root,
+                            source: before + scored.offset as usize - 1,
+                            scored,
+                        });
                     }
                     continue;
                 }
@@ -88,7 +99,8 @@ impl Oracle {
             let cache = cache(&mut caches, self.roots[&context]);
             if let Some(from) = from {
                 let after = &self.contexts[&context];
-                let left: HashSet<&Slot> = self.contexts[&from].iter().filter(|slot| !after.contains(slot)).collect();
+                let left: HashSet<&Slot> =
+                    self.contexts[&from].iter().filter(|slot| !after.contains(slot)).collect();
                 cache.drop_all(|identity| left.contains(&Slot::Token(identity)));
             }
             segments.iter().for_each(|segment| cache.enter(self.whole(segment.0)));
@@ -108,7 +120,9 @@ impl Oracle {
             rows.tokens.extend(self.values(&cache.processed));
             rows.identities.extend(&cache.processed);
             rows.positions.extend(0..cache.processed.len() as i32);
-            table.sees.extend(cache.saw.iter().map(|saw| saw.iter().map(|key| key + start).collect::<Vec<_>>()));
+            table.sees.extend(
+                cache.saw.iter().map(|saw| saw.iter().map(|key| key + start).collect::<Vec<_>>()),
+            );
         }
         for key in 0..table.sees.len() {
             let last = table.sees.iter().rposition(|seen| seen.contains(&key)).unwrap_or(key);
@@ -116,7 +130,13 @@ impl Oracle {
         }
         for ReplayedTerm { root, source, scored } in &terms {
             let source = (source + starts[root]) as u32;
-            rows.terms.push((source, scored.target, scored.generation, scored.offset, scored.weight));
+            rows.terms.push((
+                source,
+                scored.target,
+                scored.generation,
+                scored.offset,
+                scored.weight,
+            ));
         }
         table
     }

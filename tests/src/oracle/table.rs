@@ -36,7 +36,13 @@ impl Rows {
     /// A causal sequence.
     pub(crate) fn causal(tokens: Vec<u32>, identities: Vec<Identity>) -> Self {
         let len = tokens.len() as i32;
-        Self { positions: (0..len).collect(), ends: vec![len; tokens.len()], tokens, identities, terms: Vec::new() }
+        Self {
+            positions: (0..len).collect(),
+            ends: vec![len; tokens.len()],
+            tokens,
+            identities,
+            terms: Vec::new(),
+        }
     }
 }
 
@@ -45,6 +51,7 @@ impl Rows {
 pub struct Table {
     /// The sequences.
     pub rows: Vec<Rows>,
-    /// For each row of the first sequence the keys that it sees, ascending; empty for plain causal layouts.
+    /// For each row of the first sequence the keys that it sees, ascending; empty for plain causal
+    /// layouts.
     pub sees: Vec<Vec<usize>>,
 }

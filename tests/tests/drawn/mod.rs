@@ -5,7 +5,8 @@ use pleach_tests::{Compared, Table};
 use pleach_tree::{BranchTree, ReadOptions, Record};
 use proptest::prelude::ProptestConfig;
 
-/// At least 500 cases; PROPTEST_CASES asks for more. A failing case is printed whole and needs no seed file.
+/// At least 500 cases; PROPTEST_CASES asks for more. A failing case is printed whole and needs no
+/// seed file.
 pub(crate) fn config() -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig { cases: config.cases.max(500), failure_persistence: None, ..config }
@@ -22,14 +23,20 @@ pub(crate) fn tree_of(records: &[Record]) -> BranchTree {
 /// Fails where a layout is not the oracle's.
 pub(crate) fn compare(layout: &Layout, table: &Table) {
     assert_eq!(layout.sequences.len(), table.rows.len(), "sequences of {}", layout.kind.name());
-    for ((sequence, identities), rows) in layout.sequences.iter().zip(&layout.identities).zip(&table.rows) {
+    for ((sequence, identities), rows) in
+        layout.sequences.iter().zip(&layout.identities).zip(&table.rows)
+    {
         assert_eq!(sequence.tokens, rows.tokens, "tokens of {}", layout.kind.name());
         assert_eq!(sequence.positions, rows.positions, "positions of {}", layout.kind.name());
         assert_eq!(sequence.ends, rows.ends, "ends of {}", layout.kind.name());
-        let found: Vec<_> = identities.iter().map(|identity| (identity.segment, identity.offset)).collect();
+        let found: Vec<_> =
+            identities.iter().map(|identity| (identity.segment, identity.offset)).collect();
         assert_eq!(found, rows.identities, "identities of {}", layout.kind.name());
-        let terms: Vec<_> =
-            sequence.terms.iter().map(|term| (term.source, term.target, term.generation, term.offset, term.weight)).collect();
+        let terms: Vec<_> = sequence
+            .terms
+            .iter()
+            .map(|term| (term.source, term.target, term.generation, term.offset, term.weight))
+            .collect();
         assert_eq!(terms, rows.terms, "terms of {}", layout.kind.name());
     }
 }
@@ -57,7 +64,9 @@ pub(crate) fn evicting(records: &[Record]) -> Vec<(u32, u32)> {
 
 /// Evict and replace records that no chat template made.
 pub(crate) fn evictions(records: &[Record]) -> usize {
-    let template = |by: &Option<pleach_tree::By>| by.as_ref().is_some_and(|by| by.name.as_deref() == Some("chat_template"));
+    let template = |by: &Option<pleach_tree::By>| {
+        by.as_ref().is_some_and(|by| by.name.as_deref() == Some("chat_template"))
+    };
     let counts = |record: &&Record| match record {
         Record::Evict(evict) => !template(&evict.by),
         Record::Replace(replace) => !template(&replace.by),

@@ -7,7 +7,8 @@ use super::floor::Product;
 use super::inputs::{Inputs, Pass, Way, too_large, unavailable};
 use super::setup::Setup;
 
-/// Seconds that the samples of one dense way may take, warm-up apart, before there are fewer of them.
+/// Seconds that the samples of one dense way may take, warm-up apart, before there are fewer of
+/// them.
 const DENSE_S: f64 = 15.0;
 
 /// The fewest samples of a way that takes long.
@@ -55,11 +56,17 @@ enum State {
 }
 
 /// Both passes of all ways on one problem.
-pub(super) fn measure(setup: &Setup, product: &Product<'_>, problem: NamedProblem, tokens: usize) -> Result<Vec<AttentionRow>> {
+pub(super) fn measure(
+    setup: &Setup,
+    product: &Product<'_>,
+    problem: NamedProblem,
+    tokens: usize,
+) -> Result<Vec<AttentionRow>> {
     let forward = measure_pass(setup, product, (problem, tokens), Pass::Forward)?;
     let mut rows = forward;
     for mut row in measure_pass(setup, product, (problem, tokens), Pass::ForwardBackward)? {
-        let before = rows.iter().find(|before| before.way == row.way && before.pass == Pass::Forward);
+        let before =
+            rows.iter().find(|before| before.way == row.way && before.pass == Pass::Forward);
         let forward_s = before.and_then(|before| before.time_s);
         row.backward_difference_s = row.time_s.zip(forward_s).map(|(both, forward)| both - forward);
         rows.push(row);
@@ -100,9 +107,15 @@ fn measure_pass(
     Ok(lanes.into_iter().map(|lane| lane.row(problem, tokens, pairs, pass)).collect())
 }
 
-fn skipped(setup: &Setup, (way, pass): (Way, Pass), (problem, tokens): (NamedProblem, usize)) -> Option<String> {
+fn skipped(
+    setup: &Setup,
+    (way, pass): (Way, Pass),
+    (problem, tokens): (NamedProblem, usize),
+) -> Option<String> {
     match (way, problem) {
-        (Way::CausalEqualPairs, NamedProblem::Causal) => Some("tree attention is that on this problem".to_owned()),
+        (Way::CausalEqualPairs, NamedProblem::Causal) => {
+            Some("tree attention is that on this problem".to_owned())
+        }
         _ => too_large(setup, way, pass, tokens),
     }
 }
@@ -147,7 +160,8 @@ impl Lane<'_> {
             State::Runs { seconds, floors, .. } => (seconds, floors, None),
             State::Skipped(reason) => (Vec::new(), Vec::new(), Some(reason)),
         };
-        let rates: Vec<f64> = floors.iter().zip(&seconds).map(|(floor, time)| floor / time).collect();
+        let rates: Vec<f64> =
+            floors.iter().zip(&seconds).map(|(floor, time)| floor / time).collect();
         let time = Spread::of(&seconds);
         AttentionRow {
             problem,
@@ -173,7 +187,8 @@ impl Lane<'_> {
 fn causal_tokens(pairs: u64) -> usize {
     let below = (((8.0 * pairs as f64 + 1.0).sqrt() - 1.0) / 2.0).floor().max(1.0) as u64;
     let of = |tokens: u64| tokens * (tokens + 1) / 2;
-    let nearest = if of(below + 1).abs_diff(pairs) < of(below).abs_diff(pairs) { below + 1 } else { below };
+    let nearest =
+        if of(below + 1).abs_diff(pairs) < of(below).abs_diff(pairs) { below + 1 } else { below };
     nearest as usize
 }
 

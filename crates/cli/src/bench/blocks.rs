@@ -22,7 +22,8 @@ pub(super) struct Block {
 /// Everything that was measured, as tables.
 pub(super) fn blocks(report: &Report) -> Vec<Block> {
     let lengths: BTreeSet<usize> = report.rows.iter().map(|row| row.tokens).collect();
-    let mut blocks: Vec<Block> = lengths.into_iter().map(|tokens| attention(report, tokens)).collect();
+    let mut blocks: Vec<Block> =
+        lengths.into_iter().map(|tokens| attention(report, tokens)).collect();
     if !report.memory.is_empty() {
         blocks.push(memory(report));
     }
@@ -62,19 +63,32 @@ fn attention(report: &Report, tokens: usize) -> Block {
         }
         rows.push(floor_cells(report, [forward, both]));
     }
-    notes.push(format!("memory beyond inputs, outputs and their gradients: {}", report.memory_method));
-    Block { title: format!("Attention, {} tokens", output::size(tokens)), notes, header, names: 2, rows }
+    notes.push(format!(
+        "memory beyond inputs, outputs and their gradients: {}",
+        report.memory_method
+    ));
+    Block {
+        title: format!("Attention, {} tokens", output::size(tokens)),
+        notes,
+        header,
+        names: 2,
+        rows,
+    }
 }
 
 /// Why a way has no times.
 fn not_run([forward, both]: [&AttentionRow; 2]) -> Vec<String> {
-    let note =
-        |passes: &str, reason: &str| format!("{} on {}, {passes}: not run, {reason}", forward.way.name(), forward.problem);
+    let note = |passes: &str, reason: &str| {
+        format!("{} on {}, {passes}: not run, {reason}", forward.way.name(), forward.problem)
+    };
     match (&forward.skipped, &both.skipped) {
         (Some(first), Some(second)) if first == second => vec![note("forward and both", first)],
         (first, second) => {
             let named = [(label(Pass::Forward), first), (label(Pass::ForwardBackward), second)];
-            named.into_iter().filter_map(|(passes, reason)| Some(note(passes, reason.as_ref()?))).collect()
+            named
+                .into_iter()
+                .filter_map(|(passes, reason)| Some(note(passes, reason.as_ref()?)))
+                .collect()
         }
     }
 }
@@ -118,13 +132,23 @@ fn way_cells([forward, both]: [&AttentionRow; 2], tree: [&AttentionRow; 2]) -> V
 }
 
 fn floor_cells(report: &Report, tree: [&AttentionRow; 2]) -> Vec<String> {
-    let factor = |row: &AttentionRow| number(row.floor_s.zip(row.time_s).map(|(floor, time)| floor / time));
+    let factor =
+        |row: &AttentionRow| number(row.floor_s.zip(row.time_s).map(|(floor, time)| floor / time));
     let time = |row: &AttentionRow| timed(row.floor_s, None, None);
     let [forward, both] = tree;
     let backward = forward.floor_s.zip(both.floor_s).map(|(forward, both)| both - forward);
     let one = || "1.00".to_owned();
-    let cells = [time(forward), one(), factor(forward), timed(backward, None, None), time(both), one(), factor(both)];
-    let flops = Pass::Forward.flops(report.environment.heads, report.environment.head_dim, forward.pairs);
+    let cells = [
+        time(forward),
+        one(),
+        factor(forward),
+        timed(backward, None, None),
+        time(both),
+        one(),
+        factor(both),
+    ];
+    let flops =
+        Pass::Forward.flops(report.environment.heads, report.environment.head_dim, forward.pairs);
     let speed = forward.floor_s.map_or_else(dash, |floor| format!("{:.0}", flops / floor * 1e-9));
     let named = [forward.problem.to_string(), format!("floor: a product at {speed} GFLOP/s")];
     named.into_iter().chain(cells).chain([dash(), dash(), dash()]).collect()
@@ -132,8 +156,14 @@ fn floor_cells(report: &Report, tree: [&AttentionRow; 2]) -> Vec<String> {
 
 fn memory(report: &Report) -> Block {
     let name = |pass| label(pass).to_owned();
-    let cells =
-        |peak: &Peak| vec![peak.problem.clone(), output::size(peak.tokens), name(peak.pass), output::bytes(peak.peak_bytes)];
+    let cells = |peak: &Peak| {
+        vec![
+            peak.problem.clone(),
+            output::size(peak.tokens),
+            name(peak.pass),
+            output::bytes(peak.peak_bytes),
+        ]
+    };
     Block {
         title: "Memory of tree attention beyond inputs, outputs and their gradients".into(),
         notes: vec![report.memory_method.clone()],
@@ -147,8 +177,17 @@ fn schedule(report: &Report) -> Block {
     let rows = report.schedule.iter().map(|row| {
         let fraction = format!("{:.1} %", row.computed_fraction * 100.0);
         let (live, partial) = (output::count(row.live_tiles), output::count(row.partial_tiles));
-        let (plan, overhead) = (timed(Some(row.plan_s), None, None), format!("{:.3}", row.block_overhead));
-        vec![row.problem.to_string(), output::size(row.tokens), plan, live, partial, overhead, fraction]
+        let (plan, overhead) =
+            (timed(Some(row.plan_s), None, None), format!("{:.3}", row.block_overhead));
+        vec![
+            row.problem.to_string(),
+            output::size(row.tokens),
+            plan,
+            live,
+            partial,
+            overhead,
+            fraction,
+        ]
     });
     Block {
         title: "Schedule".into(),
@@ -160,7 +199,9 @@ fn schedule(report: &Report) -> Block {
 }
 
 fn step(report: &Report) -> Block {
-    let both = |packed: u64, segments: u64| format!("{} / {}", output::count(packed), output::count(segments));
+    let both = |packed: u64, segments: u64| {
+        format!("{} / {}", output::count(packed), output::count(segments))
+    };
     let rows = report.step.iter().map(|row| {
         vec![
             row.regime.to_string(),

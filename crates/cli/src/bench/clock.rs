@@ -11,8 +11,13 @@ pub(super) fn sync(device: &Device) -> Result<()> {
     device.sync().map_err(|error| anyhow!("the device failed: {error}"))
 }
 
-/// Mean time of `inner` runs, the device synchronised around each; what a run leaves behind is dropped with the clock stopped.
-pub(super) fn sample<T>(device: &Device, inner: usize, mut run: impl FnMut() -> Result<T>) -> Result<f64> {
+/// Mean time of `inner` runs, the device synchronised around each; what a run leaves behind is
+/// dropped with the clock stopped.
+pub(super) fn sample<T>(
+    device: &Device,
+    inner: usize,
+    mut run: impl FnMut() -> Result<T>,
+) -> Result<f64> {
     sync(device)?;
     let mut seconds = 0.0;
     for _ in 0..inner {
@@ -25,7 +30,8 @@ pub(super) fn sample<T>(device: &Device, inner: usize, mut run: impl FnMut() -> 
     Ok(seconds / inner as f64)
 }
 
-/// How many runs make a sample, found by running twice: the first run compiles, plans and fills caches.
+/// How many runs make a sample, found by running twice: the first run compiles, plans and fills
+/// caches.
 pub(super) fn warm_up<T>(device: &Device, mut run: impl FnMut() -> Result<T>) -> Result<WarmedUp> {
     let first = sample(device, 1, &mut run)?;
     let run_s = if first < 2.0 { sample(device, 1, &mut run)? } else { first };

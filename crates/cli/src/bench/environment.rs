@@ -32,7 +32,9 @@ pub(super) struct Environment {
 
 impl Environment {
     pub(super) fn of(setup: &Setup) -> Self {
-        let kinds = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()).with_memory(MemoryRefreshKind::everything());
+        let kinds = RefreshKind::nothing()
+            .with_cpu(CpuRefreshKind::nothing())
+            .with_memory(MemoryRefreshKind::everything());
         let system = System::new_with_specifics(kinds);
         let cpu = system.cpus().first().map_or("unknown", |cpu| cpu.brand().trim()).to_owned();
         Self {
@@ -73,7 +75,11 @@ fn describe(_setup: &Setup) -> Option<String> {
 /// The commit of the checkout around the working folder, if this program is made there.
 fn commit() -> Option<String> {
     let git = |args: &[&str]| {
-        let output = Command::new("git").args(args).output().ok().filter(|output| output.status.success())?;
+        let output = Command::new("git")
+            .args(args)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let root = git(&["rev-parse", "--show-toplevel"])?;
@@ -81,7 +87,8 @@ fn commit() -> Option<String> {
         return None;
     }
     let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])
+        .is_some_and(|changes| !changes.is_empty());
     Some(if changed { format!("{commit} with changes") } else { commit })
 }
 

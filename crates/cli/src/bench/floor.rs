@@ -10,7 +10,8 @@ use super::setup::Setup;
 /// How long a sample stands for the speed of the machine.
 const FRESH: Duration = Duration::from_millis(300);
 
-/// A product of square matrices on the device: the fastest that arithmetic gets there by burn's own means.
+/// A product of square matrices on the device: the fastest that arithmetic gets there by burn's own
+/// means.
 pub(super) struct Product<'a> {
     setup: &'a Setup,
     a: Tensor<2>,
@@ -24,7 +25,11 @@ impl<'a> Product<'a> {
     pub(super) fn new(setup: &'a Setup) -> Result<Self> {
         let matrix = || {
             let shape = [setup.product, setup.product];
-            Tensor::<2>::random(shape, Distribution::Uniform(-1.0, 1.0), (&setup.device, setup.dtype.burn()))
+            Tensor::<2>::random(
+                shape,
+                Distribution::Uniform(-1.0, 1.0),
+                (&setup.device, setup.dtype.burn()),
+            )
         };
         let (a, b) = (matrix(), matrix());
         let warm = warm_up(&setup.device, || Ok(a.clone().matmul(b.clone())))?;
@@ -37,7 +42,8 @@ impl<'a> Product<'a> {
             return Ok(rate);
         }
         let run = || Ok(self.a.clone().matmul(self.b.clone()));
-        let rate = 2.0 * (self.setup.product as f64).powi(3) / sample(&self.setup.device, self.warm.inner, run)?;
+        let rate = 2.0 * (self.setup.product as f64).powi(3)
+            / sample(&self.setup.device, self.warm.inner, run)?;
         self.latest.set(Some((Instant::now(), rate)));
         Ok(rate)
     }

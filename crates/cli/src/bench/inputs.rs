@@ -2,7 +2,9 @@ use anyhow::Result;
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{Tensor, TensorData};
-use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, dense_mask, tree_attention};
+use pleach_kernels::{
+    AttentionConfig, Execution, KernelError, TreeMask, dense_mask, tree_attention,
+};
 use pleach_train::DeviceName;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,8 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 4] = [Self::Tree, Self::Reference, Self::BurnAttention, Self::CausalEqualPairs];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Tree, Self::Reference, Self::BurnAttention, Self::CausalEqualPairs];
 
     /// The name in tables.
     pub(super) fn name(self) -> &'static str {
@@ -79,7 +82,8 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Random tensors for a row of the mask; they track gradients if the pass needs them. Nothing is planned yet.
+    /// Random tensors for a row of the mask; they track gradients if the pass needs them. Nothing
+    /// is planned yet.
     pub(super) fn new(setup: &Setup, ends: &[i32], pass: Pass) -> Result<Self> {
         let mask = TreeMask::new(&[ends], &setup.device)?;
         let device = match pass {
@@ -102,7 +106,8 @@ impl Inputs {
         })
     }
 
-    /// The output, and behind it the gradients of queries, keys and values if the pass has them, for an output gradient of ones.
+    /// The output, and behind it the gradients of queries, keys and values if the pass has them,
+    /// for an output gradient of ones.
     pub(super) fn run(&self, way: Way) -> Result<Vec<Tensor<4>>> {
         let o_bhtd = self.attend(way)?;
         if self.pass == Pass::Forward {
@@ -114,7 +119,8 @@ impl Inputs {
     }
 
     fn attend(&self, way: Way) -> Result<Tensor<4>> {
-        let [q_bhtd, k_bgtd, v_bgtd] = [&self.q_bhtd, &self.k_bgtd, &self.v_bgtd].map(Tensor::clone);
+        let [q_bhtd, k_bgtd, v_bgtd] =
+            [&self.q_bhtd, &self.k_bgtd, &self.v_bgtd].map(Tensor::clone);
         let mut config = AttentionConfig::for_head_dim(q_bhtd.dims()[3]);
         if way == Way::Reference {
             config.execution = Execution::Reference;
@@ -147,16 +153,20 @@ fn repeated(x_bgtd: Tensor<4>, heads: usize) -> Tensor<4> {
 fn numbers(seed: u64, len: usize) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 40) as f32 / (1u32 << 23) as f32 - 1.0) * 3f32.sqrt()
     };
     (0..len).map(|_| next()).collect()
 }
 
-/// Why a dense way does not run on the device at all, if that is what the error says; any other error is a failure.
+/// Why a dense way does not run on the device at all, if that is what the error says; any other
+/// error is a failure.
 pub(super) fn unavailable(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref() {
-        Some(named @ (KernelError::Dtype { .. } | KernelError::DeviceLimit { .. })) => Some(named.to_string()),
+        Some(named @ (KernelError::Dtype { .. } | KernelError::DeviceLimit { .. })) => {
+            Some(named.to_string())
+        }
         _ => None,
     }
 }
@@ -170,13 +180,20 @@ pub(super) fn too_large(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> O
     }
     let needed = dense_bytes(setup, way, pass, tokens);
     let (fits, room) = match (setup.on_host(), memory::available()) {
-        (true, available) => (memory::fits(needed, available), format!("{} are free", output::bytes(available))),
-        (false, _) => (needed <= RISKED, format!("{} are risked on a device that does not tell", output::bytes(RISKED))),
+        (true, available) => {
+            (memory::fits(needed, available), format!("{} are free", output::bytes(available)))
+        }
+        (false, _) => (
+            needed <= RISKED,
+            format!("{} are risked on a device that does not tell", output::bytes(RISKED)),
+        ),
     };
-    (!fits).then(|| format!("about {} of tokens x tokens arrays, and {room}", output::bytes(needed)))
+    (!fits)
+        .then(|| format!("about {} of tokens x tokens arrays, and {room}", output::bytes(needed)))
 }
 
-/// Bytes of a way's arrays of tokens x tokens at their peak, by factors that its own measurement of memory finds.
+/// Bytes of a way's arrays of tokens x tokens at their peak, by factors that its own measurement of
+/// memory finds.
 fn dense_bytes(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> u64 {
     let pairs = (tokens as u64).saturating_mul(tokens as u64);
     let array = pairs.saturating_mul((setup.heads * setup.dtype.bytes()) as u64);
@@ -224,7 +241,9 @@ mod tests {
         for named in [dtype, limit] {
             assert_eq!(unavailable(&anyhow::Error::from(named.clone())), Some(named.to_string()));
         }
-        for failure in [anyhow::Error::from(KernelError::EmptyMask), anyhow::anyhow!("the device failed")] {
+        for failure in
+            [anyhow::Error::from(KernelError::EmptyMask), anyhow::anyhow!("the device failed")]
+        {
             assert_eq!(unavailable(&failure), None, "{failure}");
         }
     }

@@ -1,4 +1,5 @@
-//! The most memory of each way, measured in a process of its own so that the clocked one keeps its allocator.
+//! The most memory of each way, measured in a process of its own so that the clocked one keeps its
+//! allocator.
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -36,7 +37,8 @@ pub(super) struct Peaks {
 }
 
 impl Peaks {
-    /// Measures all ways at `tokens` and tree attention at `memory_tokens`, in another process of this program.
+    /// Measures all ways at `tokens` and tree attention at `memory_tokens`, in another process of
+    /// this program.
     pub(super) fn of_own_process(
         setup: &Setup,
         problems: &[NamedProblem],
@@ -45,33 +47,58 @@ impl Peaks {
     ) -> Result<Self> {
         let method = match Meter::of(setup) {
             Meter::Resident if !cfg!(target_os = "linux") => {
-                return Ok(Self { method: "n/a: read from /proc/self, which only Linux has".into(), rows: Vec::new() });
+                return Ok(Self {
+                    method: "n/a: read from /proc/self, which only Linux has".into(),
+                    rows: Vec::new(),
+                });
             }
             Meter::Resident => "resident pages of a process of its own",
-            Meter::Pools => "an upper bound: pages that the device's pools hold in a process of its own",
+            Meter::Pools => {
+                "an upper bound: pages that the device's pools hold in a process of its own"
+            }
         };
-        let list = |lengths: &[usize]| lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let list =
+            |lengths: &[usize]| lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let names: Vec<_> = problems.iter().map(|problem| problem.name()).collect();
         let mut command = Command::new(own_program()?);
         command.args(["bench", "--only-memory", "--device", setup.device_name.name()]);
         command.args(["--dtype", &setup.dtype.to_string(), "--problem", &names.join(",")]);
-        command.args(["--heads", &setup.heads.to_string(), "--kv-heads", &setup.kv_heads.to_string()]);
+        command.args([
+            "--heads",
+            &setup.heads.to_string(),
+            "--kv-heads",
+            &setup.kv_heads.to_string(),
+        ]);
         command.args(["--head-dim", &setup.head_dim.to_string(), "--tokens", &list(tokens)]);
         if !memory_tokens.is_empty() {
             command.args(["--memory-tokens", &list(memory_tokens)]);
         }
-        let output =
-            command.env(HAND_BACK.0, HAND_BACK.1).output().context("the process that measures memory did not start")?;
+        let output = command
+            .env(HAND_BACK.0, HAND_BACK.1)
+            .output()
+            .context("the process that measures memory did not start")?;
         if !output.status.success() {
-            bail!("the process that measures memory failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+            bail!(
+                "the process that measures memory failed: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
         }
-        let rows = serde_json::from_slice(&output.stdout).context("the process that measures memory said something else")?;
+        let rows = serde_json::from_slice(&output.stdout)
+            .context("the process that measures memory said something else")?;
         Ok(Self { method: method.into(), rows })
     }
 
     /// The peak of one way.
-    pub(super) fn get(&self, problem: NamedProblem, tokens: usize, way: Way, pass: Pass) -> Option<u64> {
-        let fits = |row: &&Peak| row.problem == problem.name() && (row.tokens, row.way, row.pass) == (tokens, way, pass);
+    pub(super) fn get(
+        &self,
+        problem: NamedProblem,
+        tokens: usize,
+        way: Way,
+        pass: Pass,
+    ) -> Option<u64> {
+        let fits = |row: &&Peak| {
+            row.problem == problem.name() && (row.tokens, row.way, row.pass) == (tokens, way, pass)
+        };
         self.rows.iter().find(fits).map(|row| row.peak_bytes)
     }
 }
@@ -91,7 +118,8 @@ pub(super) fn measure(
     tokens: &[usize],
     memory_tokens: &[usize],
 ) -> Result<Vec<Peak>> {
-    let all = tokens.iter().map(|&tokens| (tokens, &[Way::Tree, Way::Reference, Way::BurnAttention][..]));
+    let all =
+        tokens.iter().map(|&tokens| (tokens, &[Way::Tree, Way::Reference, Way::BurnAttention][..]));
     let lengths = all.chain(memory_tokens.iter().map(|&tokens| (tokens, &[Way::Tree][..])));
     let mut rows: Vec<Peak> = Vec::new();
     for (tokens, ways) in lengths {
@@ -102,7 +130,13 @@ pub(super) fn measure(
                     continue;
                 }
                 let Some(peak_bytes) = peak(setup, &ends, way, pass)? else { continue };
-                rows.push(Peak { problem: problem.name().to_owned(), tokens, way, pass, peak_bytes });
+                rows.push(Peak {
+                    problem: problem.name().to_owned(),
+                    tokens,
+                    way,
+                    pass,
+                    peak_bytes,
+                });
             }
         }
     }
@@ -126,7 +160,11 @@ fn peak(setup: &Setup, ends: &[i32], way: Way, pass: Pass) -> Result<Option<u64>
     let most = meter.most(&setup.device)?;
     // The gradient of the output is as large as the output, and given rather than computed.
     let given = if pass == Pass::ForwardBackward { left.first() } else { None };
-    let entries: usize = left.iter().chain(given).map(|tensor: &Tensor<4>| tensor.dims().iter().product::<usize>()).sum();
+    let entries: usize = left
+        .iter()
+        .chain(given)
+        .map(|tensor: &Tensor<4>| tensor.dims().iter().product::<usize>())
+        .sum();
     Ok(Some(most.saturating_sub(before).saturating_sub((entries * setup.dtype.bytes()) as u64)))
 }
 
@@ -148,12 +186,16 @@ impl Meter {
     fn before(self, device: &Device) -> Result<u64> {
         match self {
             Self::Resident => {
-                std::fs::write("/proc/self/clear_refs", "5").context("the high-water mark of memory cannot be reset")?;
+                std::fs::write("/proc/self/clear_refs", "5")
+                    .context("the high-water mark of memory cannot be reset")?;
                 status("VmRSS:")
             }
             Self::Pools => {
                 device.memory_cleanup();
-                Ok(device.memory_pool_usage().context("the device does not tell what its pools hold")?.bytes_in_use)
+                Ok(device
+                    .memory_pool_usage()
+                    .context("the device does not tell what its pools hold")?
+                    .bytes_in_use)
             }
         }
     }
@@ -162,16 +204,18 @@ impl Meter {
     fn most(self, device: &Device) -> Result<u64> {
         match self {
             Self::Resident => status("VmHWM:"),
-            Self::Pools => {
-                Ok(device.memory_pool_usage().context("the device does not tell what its pools hold")?.bytes_reserved)
-            }
+            Self::Pools => Ok(device
+                .memory_pool_usage()
+                .context("the device does not tell what its pools hold")?
+                .bytes_reserved),
         }
     }
 }
 
 /// A line of /proc/self/status, which counts in KiB.
 fn status(key: &str) -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
+    let text =
+        std::fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map(|kib| kib << 10).with_context(|| format!("/proc/self/status has no {key}"))

@@ -1,4 +1,5 @@
-//! `pleach bench`: tree attention on this machine, beside other ways to compute the same and a floor, measured in one run.
+//! `pleach bench`: tree attention on this machine, beside other ways to compute the same and a
+//! floor, measured in one run.
 mod aims;
 mod attention;
 mod blocks;
@@ -28,9 +29,10 @@ use setup::{Dtype, Problems, Setup};
 
 /// Time tree attention on this machine beside other ways to compute the same
 ///
-/// Every named problem is timed forward and forward with backward: tree attention, the dense reference, burn's own attention under
-/// the mask, plain causal attention with as many visible pairs, and a matrix product as the floor, turn by turn in one run.
-/// `rate` is the floor's time over the measured time: the flops of the visible pairs alone, at the speed of the product.
+/// Every named problem is timed forward and forward with backward: tree attention, the dense
+/// reference, burn's own attention under the mask, plain causal attention with as many visible
+/// pairs, and a matrix product as the floor, turn by turn in one run. `rate` is the floor's time
+/// over the measured time: the flops of the visible pairs alone, at the speed of the product.
 #[derive(Args)]
 pub(crate) struct Bench {
     /// Device: flex, ndarray, wgpu or cuda
@@ -40,7 +42,12 @@ pub(crate) struct Bench {
     #[arg(long, default_value = "f32")]
     dtype: Dtype,
     /// Which masks: names of problems, or all
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "fold,cleared-results")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "fold,cleared-results"
+    )]
     problem: Vec<Problems>,
     /// Tokens of a row
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "512,2048", value_parser = setup::tokens)]
@@ -100,7 +107,10 @@ impl Bench {
     fn setup(&self) -> Result<Setup> {
         let kv_heads = self.kv_heads.unwrap_or(self.heads);
         if !self.heads.is_multiple_of(kv_heads) {
-            bail!("{} query heads do not divide among {kv_heads} key/value heads; choose a divisor for --kv-heads", self.heads);
+            bail!(
+                "{} query heads do not divide among {kv_heads} key/value heads; choose a divisor for --kv-heads",
+                self.heads
+            );
         }
         if self.step {
             self.dtype.precision()?;

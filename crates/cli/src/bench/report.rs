@@ -45,7 +45,15 @@ impl Report {
     }
 
     /// One row.
-    pub(super) fn find(&self, problem: NamedProblem, tokens: usize, way: Way, pass: Pass) -> Option<&AttentionRow> {
-        self.rows.iter().find(|row| (row.problem, row.tokens, row.way, row.pass) == (problem, tokens, way, pass))
+    pub(super) fn find(
+        &self,
+        problem: NamedProblem,
+        tokens: usize,
+        way: Way,
+        pass: Pass,
+    ) -> Option<&AttentionRow> {
+        self.rows.iter().find(|row| {
+            (row.problem, row.tokens, row.way, row.pass) == (problem, tokens, way, pass)
+        })
     }
 }

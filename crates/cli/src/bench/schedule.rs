@@ -25,7 +25,11 @@ pub(super) struct ScheduleRow {
 }
 
 /// Plans every problem at every length and at a long one.
-pub(super) fn measure(setup: &Setup, problems: &[NamedProblem], tokens: &[usize]) -> Result<Vec<ScheduleRow>> {
+pub(super) fn measure(
+    setup: &Setup,
+    problems: &[NamedProblem],
+    tokens: &[usize],
+) -> Result<Vec<ScheduleRow>> {
     let mut lengths = tokens.to_vec();
     if !lengths.contains(&LONG_TOKENS) {
         lengths.push(LONG_TOKENS);

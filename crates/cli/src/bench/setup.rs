@@ -37,17 +37,22 @@ impl Setup {
         matches!(self.device_name, DeviceName::Flex | DeviceName::Ndarray)
     }
 
-    /// Refuses inputs, outputs and matrices of the floor that `available` bytes of the host cannot hold.
+    /// Refuses inputs, outputs and matrices of the floor that `available` bytes of the host cannot
+    /// hold.
     ///
     /// On another device only what the host prepares for it counts, one array of float32 at a time.
     pub(super) fn check_memory(&self, tokens: usize, available: u64) -> Result<()> {
         let tokens = (tokens as u64).saturating_mul(self.head_dim as u64);
-        let [queries, keys] = [self.heads, self.kv_heads].map(|heads| tokens.saturating_mul(heads as u64));
+        let [queries, keys] =
+            [self.heads, self.kv_heads].map(|heads| tokens.saturating_mul(heads as u64));
         let matrix = (self.product as u64).saturating_mul(self.product as u64);
         let bytes = self.dtype.bytes() as u64;
         let (arrays, product) = match self.on_host() {
             // Queries and the output, keys and values, and a gradient of each.
-            true => (queries.saturating_add(keys).saturating_mul(4 * bytes), matrix.saturating_mul(3 * bytes)),
+            true => (
+                queries.saturating_add(keys).saturating_mul(4 * bytes),
+                matrix.saturating_mul(3 * bytes),
+            ),
             false => (queries.saturating_mul(4), 0),
         };
         if arrays > available {
@@ -103,7 +108,9 @@ impl Dtype {
         match self {
             Self::F32 => Ok(Precision::F32),
             Self::F64 => Ok(Precision::F64),
-            Self::F16 => bail!("the training step computes in f32 or f64; leave --step away, or choose another --dtype"),
+            Self::F16 => bail!(
+                "the training step computes in f32 or f64; leave --step away, or choose another --dtype"
+            ),
         }
     }
 
@@ -178,7 +185,9 @@ impl FromStr for Problems {
 pub(super) fn tokens(text: &str) -> Result<usize, String> {
     match count(text)? {
         tokens if tokens <= 1 << 24 => Ok(tokens),
-        tokens => Err(format!("{tokens} tokens are more than this measures: give at most {}", 1 << 24)),
+        tokens => {
+            Err(format!("{tokens} tokens are more than this measures: give at most {}", 1 << 24))
+        }
     }
 }
 
@@ -191,7 +200,9 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
 }
 
 /// A number of things, from one to `most`.
-pub(super) fn count_to(most: usize) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
+pub(super) fn count_to(
+    most: usize,
+) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
     move |text: &str| match count(text)? {
         found if found <= most => Ok(found),
         found => Err(format!("{found} is more than this measures: give at most {most}")),
@@ -227,23 +238,34 @@ mod tests {
         // Queries, keys, values, outputs and their gradients of 1,000 tokens.
         let needed = 4 * (8 + 2) * 64 * 1_000 * 8;
         assert!(setup.check_memory(1_000, needed).is_ok());
-        let refused = setup.check_memory(1_000, needed - 1).err().map(|error| error.to_string()).unwrap_or_default();
+        let refused = setup
+            .check_memory(1_000, needed - 1)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default();
         assert!(refused.contains("19.5 MiB") && refused.contains("--tokens"), "{refused}");
         let setup = Setup { product: 1_000, ..setup };
-        let refused = setup.check_memory(1, 1 << 20).err().map(|error| error.to_string()).unwrap_or_default();
+        let refused =
+            setup.check_memory(1, 1 << 20).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(refused.contains("22.9 MiB") && refused.contains("--product"), "{refused}");
     }
 
     #[test]
     fn counts_go_up_to_the_most_that_is_given() {
         assert_eq!(count_to(7)("7"), Ok(7));
-        assert_eq!(count_to(7)("8"), Err("8 is more than this measures: give at most 7".to_owned()));
+        assert_eq!(
+            count_to(7)("8"),
+            Err("8 is more than this measures: give at most 7".to_owned())
+        );
         assert!(count_to(7)("0").is_err());
     }
 
     #[test]
     fn float64_is_for_cpu_devices() {
         let on = |name| Dtype::F64.check(name, &Device::flex()).is_ok();
-        assert_eq!([DeviceName::Flex, DeviceName::Wgpu, DeviceName::Cuda].map(on), [true, false, false]);
+        assert_eq!(
+            [DeviceName::Flex, DeviceName::Wgpu, DeviceName::Cuda].map(on),
+            [true, false, false]
+        );
     }
 }

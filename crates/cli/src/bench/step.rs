@@ -1,4 +1,5 @@
-//! The training step of a decoder on packed against segments, in regimes that share little and much.
+//! The training step of a decoder on packed against segments, in regimes that share little and
+//! much.
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use pleach_layout::{Layout, Layouts, Regime, Sequence};
@@ -46,7 +47,8 @@ pub(super) struct StepRow {
     pub(super) schedule_share: f64,
 }
 
-/// The decoder of the step: 4 layers, width 256, 4 heads of 64, 768 inside the feed-forward block, vocabulary 4,096.
+/// The decoder of the step: 4 layers, width 256, 4 heads of 64, 768 inside the feed-forward block,
+/// vocabulary 4,096.
 fn decoder_config() -> DecoderConfig {
     DecoderConfig {
         hidden_size: 256,
@@ -59,7 +61,11 @@ fn decoder_config() -> DecoderConfig {
 }
 
 /// Every regime at about `tokens` packed tokens.
-pub(super) fn measure(setup: &Setup, tokens: usize, progress: &ProgressBar) -> Result<Vec<StepRow>> {
+pub(super) fn measure(
+    setup: &Setup,
+    tokens: usize,
+    progress: &ProgressBar,
+) -> Result<Vec<StepRow>> {
     let device = setup.device.clone().autodiff();
     let decoder = Decoder::seeded(decoder_config(), 0, setup.dtype.precision()?, &device)?;
     let mut rows = Vec::new();
@@ -69,12 +75,22 @@ pub(super) fn measure(setup: &Setup, tokens: usize, progress: &ProgressBar) -> R
         let records = regime.records(tokens, VOCABULARY as u32);
         let (tree, _) = BranchTree::from_records(records, regime.name(), ReadOptions::STRICT)?;
         let layouts = Layouts::new(&tree)?;
-        rows.push(measure_regime(setup, &decoder, regime, [layouts.packed()?, layouts.segments()?])?);
+        rows.push(measure_regime(
+            setup,
+            &decoder,
+            regime,
+            [layouts.packed()?, layouts.segments()?],
+        )?);
     }
     Ok(rows)
 }
 
-fn measure_regime(setup: &Setup, decoder: &Decoder, regime: Regime, layouts: [Layout; 2]) -> Result<StepRow> {
+fn measure_regime(
+    setup: &Setup,
+    decoder: &Decoder,
+    regime: Regime,
+    layouts: [Layout; 2],
+) -> Result<StepRow> {
     let [packed, segments] = &layouts;
     let run = |layout: &Layout| step(decoder, &setup.device, &layout.sequences);
     let warm = [warm_up(&setup.device, || run(packed))?, warm_up(&setup.device, || run(segments))?];
@@ -85,11 +101,15 @@ fn measure_regime(setup: &Setup, decoder: &Decoder, regime: Regime, layouts: [La
     for _ in 0..repeats {
         packed_s.push(sample(&setup.device, warm[0].inner, || run(packed))?);
         segments_s.push(sample(&setup.device, warm[1].inner, || run(segments))?);
-        plans_s.push(packed.sequences.iter().map(|row| plan_s(setup, &row.ends)).sum::<Result<f64>>()?);
+        plans_s.push(
+            packed.sequences.iter().map(|row| plan_s(setup, &row.ends)).sum::<Result<f64>>()?,
+        );
     }
-    let ratios: Vec<f64> = packed_s.iter().zip(&segments_s).map(|(packed, segments)| segments / packed).collect();
+    let ratios: Vec<f64> =
+        packed_s.iter().zip(&segments_s).map(|(packed, segments)| segments / packed).collect();
     let spread = |samples: &[f64]| Spread::of(samples).context("give at least one repeat");
-    let (time, ratio, schedule_s) = (spread(&packed_s)?, spread(&ratios)?.median, spread(&plans_s)?.median);
+    let (time, ratio, schedule_s) =
+        (spread(&packed_s)?, spread(&ratios)?.median, spread(&plans_s)?.median);
     let ideal_ratio = flops(decoder.config(), segments) / flops(decoder.config(), packed);
     Ok(StepRow {
         regime,
@@ -113,10 +133,12 @@ fn measure_regime(setup: &Setup, decoder: &Decoder, regime: Regime, layouts: [La
     })
 }
 
-/// Forward, negative log-likelihood and backward of all loss terms, in the batches that the check of equivalence uses; no optimiser.
+/// Forward, negative log-likelihood and backward of all loss terms, in the batches that the check
+/// of equivalence uses; no optimiser.
 fn step(decoder: &Decoder, device: &Device, sequences: &[Sequence]) -> Result<()> {
     let nll = NllConfig::new().init();
-    let mut rest: Vec<&Sequence> = sequences.iter().filter(|sequence| !sequence.is_empty()).collect();
+    let mut rest: Vec<&Sequence> =
+        sequences.iter().filter(|sequence| !sequence.is_empty()).collect();
     for workload in Workload::of(sequences) {
         let after = rest.split_off(workload.rows.min(rest.len()));
         let batch = Batch::new(&rest, device)?;
@@ -127,11 +149,13 @@ fn step(decoder: &Decoder, device: &Device, sequences: &[Sequence]) -> Result<()
     Ok(())
 }
 
-/// Flops of the products of a step: projections by tokens, attention by visible pairs, the head by loss terms.
+/// Flops of the products of a step: projections by tokens, attention by visible pairs, the head by
+/// loss terms.
 ///
 /// A product costs twice as much backward as forward; attention computes its scores once more.
 fn flops(config: &DecoderConfig, layout: &Layout) -> f64 {
-    let [outer, inner, head_dim] = [config.hidden_size, config.intermediate_size, config.head_dim].map(|size| size as f64);
+    let [outer, inner, head_dim] =
+        [config.hidden_size, config.intermediate_size, config.head_dim].map(|size| size as f64);
     let (q, kv) = (config.heads as f64 * head_dim, config.kv_heads as f64 * head_dim);
     let weights = outer * (2.0 * q + 2.0 * kv + 3.0 * inner);
     let layers = config.layers as f64;

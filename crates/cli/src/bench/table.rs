@@ -51,7 +51,10 @@ pub(super) fn markdown(report: &Report) -> Result<()> {
             notes: Vec::new(),
             names: 1,
             header: vec!["on two CPU cores, float32, 8 heads of 64", "aim", "measured", ""],
-            rows: aims.into_iter().map(|aim| vec![aim.what, aim.aim, aim.found, met(aim.met)]).collect(),
+            rows: aims
+                .into_iter()
+                .map(|aim| vec![aim.what, aim.aim, aim.found, met(aim.met)])
+                .collect(),
         })?;
     }
     Ok(())
@@ -59,8 +62,14 @@ pub(super) fn markdown(report: &Report) -> Result<()> {
 
 fn print_block(block: &Block) -> Result<()> {
     let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
-    let rule = (0..block.header.len()).map(|column| if column < block.names { "---" } else { "---:" });
-    output::line(format!("\n## {}\n\n{}\n{}", block.title, line(block.header.clone()), line(rule.collect())))?;
+    let rule =
+        (0..block.header.len()).map(|column| if column < block.names { "---" } else { "---:" });
+    output::line(format!(
+        "\n## {}\n\n{}\n{}",
+        block.title,
+        line(block.header.clone()),
+        line(rule.collect())
+    ))?;
     for row in &block.rows {
         output::line(line(row.iter().map(String::as_str).collect()))?;
     }
@@ -71,7 +80,8 @@ fn print_block(block: &Block) -> Result<()> {
 }
 
 fn machine(environment: &Environment) -> String {
-    let commit = environment.commit.as_ref().map_or_else(String::new, |commit| format!(", commit {commit}"));
+    let commit =
+        environment.commit.as_ref().map_or_else(String::new, |commit| format!(", commit {commit}"));
     let device = match &environment.device_description {
         Some(name) => format!("{} ({name})", environment.device),
         None => environment.device.to_owned(),

@@ -31,9 +31,10 @@ impl Facts {
         match kind {
             LayoutKind::Compressed => self.compressed,
             LayoutKind::Full => self.full,
-            LayoutKind::Packed | LayoutKind::Segments => {
-                ConditioningSummary { terms: self.account.stats.packed.supervised, ..ConditioningSummary::default() }
-            }
+            LayoutKind::Packed | LayoutKind::Segments => ConditioningSummary {
+                terms: self.account.stats.packed.supervised,
+                ..ConditioningSummary::default()
+            },
         }
     }
 }
@@ -41,7 +42,9 @@ impl Facts {
 /// The facts of each rollout by itself, where a file holds more than one.
 pub(crate) fn by_rollout(loaded: &Loaded) -> Result<Vec<(String, Facts)>> {
     let rollouts = loaded.tree.rollouts();
-    if rollouts.len() < 2 || loaded.tree.header().cache == CacheSemantics::KvEvict && shares_roots(loaded) {
+    if rollouts.len() < 2
+        || loaded.tree.header().cache == CacheSemantics::KvEvict && shares_roots(loaded)
+    {
         return Ok(Vec::new());
     }
     let of = |rollout: &str| {

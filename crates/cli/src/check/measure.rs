@@ -1,8 +1,8 @@
 use anyhow::Result;
 use pleach_layout::{Era, LayoutKind, Layouts, Sequence, union};
 use pleach_train::{
-    Decoder, Equivalence, Evaluation, Gap, GapSummary, SdccCertificate, TermLogp, UnionBatch, certify, evaluate,
-    log_probabilities, replay, union_log_probabilities,
+    Decoder, Equivalence, Evaluation, Gap, GapSummary, SdccCertificate, TermLogp, UnionBatch,
+    certify, evaluate, log_probabilities, replay, union_log_probabilities,
 };
 use pleach_tree::{BranchTree, CacheSemantics, View};
 
@@ -53,11 +53,18 @@ impl Measured {
 }
 
 /// Runs `decoder` over every layout.
-pub(crate) fn measure(runner: &Runner, decoder: &Decoder, check: &Check, layouts: &Layouts<'_>) -> Result<Measured> {
+pub(crate) fn measure(
+    runner: &Runner,
+    decoder: &Decoder,
+    check: &Check,
+    layouts: &Layouts<'_>,
+) -> Result<Measured> {
     let packed = sequences(layouts, LayoutKind::Packed)?;
     let found = run("packed", decoder, &packed)?;
     let (expected, against) = match layouts.tree().header().cache {
-        CacheSemantics::Reprefill => (run("segments", decoder, &sequences(layouts, LayoutKind::Segments)?)?, "segments"),
+        CacheSemantics::Reprefill => {
+            (run("segments", decoder, &sequences(layouts, LayoutKind::Segments)?)?, "segments")
+        }
         CacheSemantics::KvEvict => (replay(decoder, &packed)?, "replay through a key/value cache"),
     };
     let equivalence = Equivalence::between(&found, &expected, runner.precision)?;
@@ -131,7 +138,8 @@ fn under_union(decoder: &Decoder, layouts: &Layouts<'_>) -> Result<Vec<TermLogp>
         if thread.tokens.is_empty() {
             continue;
         }
-        let batch = UnionBatch { tokens: thread.tokens, visible: thread.visible, terms: thread.terms };
+        let batch =
+            UnionBatch { tokens: thread.tokens, visible: thread.visible, terms: thread.terms };
         logp.extend(union_log_probabilities(decoder, &batch)?);
         bar.inc(1);
     }

@@ -21,25 +21,32 @@ impl Demand<'_> {
         let of = |workload, gradients| MemoryEstimate::new(config, precision, workload, gradients);
         let packed = layouts.packed()?.sequences;
         let full = layouts.full()?.sequences;
-        let mut steps: Vec<MemoryEstimate> = Workload::of(&packed).into_iter().map(|workload| of(workload, true)).collect();
+        let mut steps: Vec<MemoryEstimate> =
+            Workload::of(&packed).into_iter().map(|workload| of(workload, true)).collect();
         match layouts.tree().header().cache {
             CacheSemantics::Reprefill => {
-                let segments = Workload::of_sizes(&layouts.segment_sizes()).into_iter().map(|workload| of(workload, true));
+                let segments = Workload::of_sizes(&layouts.segment_sizes())
+                    .into_iter()
+                    .map(|workload| of(workload, true));
                 steps.extend(segments.map(|estimate| estimate.beside_gradients(config, 1)));
             }
             CacheSemantics::KvEvict => {
                 let pairs: u64 = packed.iter().map(Sequence::pairs).sum();
                 let replay = Workload::of(&packed).into_iter();
-                let replay = replay.map(|workload| MemoryEstimate::replay(config, precision, workload, pairs));
+                let replay = replay
+                    .map(|workload| MemoryEstimate::replay(config, precision, workload, pairs));
                 steps.extend(replay.map(|estimate| estimate.beside_gradients(config, 1)));
             }
         }
         let compressed = layouts.layout(LayoutKind::Compressed)?.sequences;
-        let flattened = [&compressed, &full].into_iter().flat_map(|sequences| Workload::of(sequences));
+        let flattened =
+            [&compressed, &full].into_iter().flat_map(|sequences| Workload::of(sequences));
         steps.extend(flattened.map(|workload| of(workload, false)));
         if self.union {
-            let threads = full.iter().flat_map(|sequence| Workload::of(std::slice::from_ref(sequence)));
-            steps.extend(threads.map(|workload| MemoryEstimate::union(config, precision, workload)));
+            let threads =
+                full.iter().flat_map(|sequence| Workload::of(std::slice::from_ref(sequence)));
+            steps
+                .extend(threads.map(|workload| MemoryEstimate::union(config, precision, workload)));
         }
         Ok(steps.iter().map(MemoryEstimate::total).max().unwrap_or(0))
     }
@@ -77,6 +84,8 @@ pub(crate) fn available() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     // What a control group counts as used holds the page cache, which is given up on demand.
-    let group = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
+    let group = system
+        .cgroup_limits()
+        .map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
     group.min(system.available_memory())
 }

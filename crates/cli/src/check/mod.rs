@@ -1,4 +1,5 @@
-//! `pleach check`: what each way of training would condition on, and how far it is from the live views.
+//! `pleach check`: what each way of training would condition on, and how far it is from the live
+//! views.
 mod facts;
 mod gaps;
 mod measure;
@@ -26,12 +27,15 @@ use facts::Facts;
 use measure::{Measured, Skipped};
 use report::FileReport;
 
-/// Check a rollout: layouts, conditioning, log-probability gaps, and the equivalence of packed and segments
+/// Check a rollout: layouts, conditioning, log-probability gaps, and the equivalence of packed and
+/// segments
 ///
-/// Prints, per rollout and in total, the evictions and what they removed; tokens, pairs, passes and coverage of the four
-/// layouts; missing and leaked conditioning; the log-probability gap of compressed and full against the live views; and the
-/// largest difference between packed and segments in log-probabilities and gradients. With --objective sdcc also the certificate
-/// per junction: how far compressed is from the live views, what that bounds, and how much is not trained.
+/// Prints, per rollout and in total, the evictions and what they removed; tokens, pairs, passes and
+/// coverage of the four layouts; missing and leaked conditioning; the log-probability gap of
+/// compressed and full against the live views; and the largest difference between packed and
+/// segments in log-probabilities and gradients. With --objective sdcc also the certificate per
+/// junction: how far compressed is from the live views, what that bounds, and how much is not
+/// trained.
 #[derive(Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -76,7 +80,8 @@ pub(crate) struct Check {
 /// An objective that a check can look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Objective {
-    /// The certificate per junction: KL of compressed from the live views, total variation, bounds, coverage
+    /// The certificate per junction: KL of compressed from the live views, total variation, bounds,
+    /// coverage
     Sdcc,
 }
 
@@ -92,7 +97,10 @@ impl Check {
     pub(crate) fn run(mut self) -> Result<ExitCode> {
         let files = self.input.found()?;
         if files.len() > 1 && (self.html.is_some() || self.gradients.is_some()) {
-            bail!("{}: --html and --gradients take one file, not a folder of several", self.input.path.display());
+            bail!(
+                "{}: --html and --gradients take one file, not a folder of several",
+                self.input.path.display()
+            );
         }
         self.find_tokenizer();
         let runner = if self.no_model { None } else { Some(model::Runner::open(&self)?) };
@@ -122,18 +130,26 @@ impl Check {
         if !failures.is_empty() {
             return Ok(ExitCode::from(2));
         }
-        let failed = checked.iter().filter_map(|one| one.model.as_ref().ok()).any(|measured| !measured.holds());
+        let failed = checked
+            .iter()
+            .filter_map(|one| one.model.as_ref().ok())
+            .any(|measured| !measured.holds());
         Ok(ExitCode::from(u8::from(failed || left_out)))
     }
 
     /// Whether a comparison that was asked for was not made, for want of memory; says what to do.
     fn tell_left_out(&self, checked: &[Checked]) -> bool {
         let too_large = |one: &Checked| table::too_large(one.model.as_ref().err()?);
-        let sentences: Vec<String> =
-            checked.iter().filter_map(|one| Some(format!("{}: {}", one.loaded.name, too_large(one)?))).collect();
-        let narrower = if self.dtype == Precision::F64 { "; --dtype f32 needs half of it" } else { "" };
+        let sentences: Vec<String> = checked
+            .iter()
+            .filter_map(|one| Some(format!("{}: {}", one.loaded.name, too_large(one)?)))
+            .collect();
+        let narrower =
+            if self.dtype == Precision::F64 { "; --dtype f32 needs half of it" } else { "" };
         for sentence in &sentences {
-            output::error(&anyhow!("{sentence}{narrower}; --no-model compares nothing and is no failure"));
+            output::error(&anyhow!(
+                "{sentence}{narrower}; --no-model compares nothing and is no failure"
+            ));
         }
         !sentences.is_empty()
     }
@@ -147,8 +163,15 @@ impl Check {
     }
 
     fn file(&self, mut loaded: Loaded, runner: Option<&model::Runner>) -> Result<Checked> {
-        if let (Some(folder), None, false) = (&self.model, &self.tokens.tokenizer, loaded.notes.is_empty()) {
-            let rendered = loaded.tree.header().tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.id == "bytes");
+        if let (Some(folder), None, false) =
+            (&self.model, &self.tokens.tokenizer, loaded.notes.is_empty())
+        {
+            let rendered = loaded
+                .tree
+                .header()
+                .tokenizer
+                .as_ref()
+                .is_some_and(|tokenizer| tokenizer.id == "bytes");
             if rendered {
                 bail!(
                     "{}: holds text, and {} has no tokenizer.json; name the checkpoint's tokenizer with --tokenizer",
@@ -176,8 +199,9 @@ impl Check {
         let checked = Checked { loaded, facts, rollouts, model };
         if let Some(path) = &self.html {
             let page = page::render(&checked)?;
-            std::fs::write(path, page)
-                .with_context(|| format!("{}: cannot be written; choose another path for --html", path.display()))?;
+            std::fs::write(path, page).with_context(|| {
+                format!("{}: cannot be written; choose another path for --html", path.display())
+            })?;
         }
         Ok(checked)
     }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pleach_layout::Layouts;
-use pleach_train::{Decoder, DecoderConfig, Device, DeviceName, Family, Precision, load_decoder, read_config};
+use pleach_train::{
+    Decoder, DecoderConfig, Device, DeviceName, Family, Precision, load_decoder, read_config,
+};
 
 use super::measure::{self, Measured, Skipped};
 use super::memory::{self, Demand};
@@ -41,7 +43,12 @@ impl Runner {
     }
 
     /// Runs the model over all layouts of a file, if that fits into memory.
-    pub(crate) fn measure(&self, check: &Check, loaded: &Loaded, layouts: &Layouts<'_>) -> Result<Result<Measured, Skipped>> {
+    pub(crate) fn measure(
+        &self,
+        check: &Check,
+        loaded: &Loaded,
+        layouts: &Layouts<'_>,
+    ) -> Result<Result<Measured, Skipped>> {
         if check.objective == Some(Objective::Sdcc) {
             layouts.diverging().with_context(|| loaded.name.clone())?;
         }
@@ -52,10 +59,18 @@ impl Runner {
             let clip = demand.fitting_clip(&loaded.tree, available)?;
             let skipped = Skipped::TooLarge { needed, available, clip };
             if check.gradients.is_some() {
-                bail!("{}: no gradients are written: {}", loaded.name, table::too_large(&skipped).unwrap_or_default());
+                bail!(
+                    "{}: no gradients are written: {}",
+                    loaded.name,
+                    table::too_large(&skipped).unwrap_or_default()
+                );
             }
             if check.objective.is_some() {
-                bail!("{}: no certificate is made: {}", loaded.name, table::too_large(&skipped).unwrap_or_default());
+                bail!(
+                    "{}: no certificate is made: {}",
+                    loaded.name,
+                    table::too_large(&skipped).unwrap_or_default()
+                );
             }
             return Ok(Err(skipped));
         }
@@ -71,7 +86,10 @@ impl Runner {
                 self.decoder.get_or_init(|| decoder)
             }
         };
-        Ok(Ok(measure::measure(self, decoder, check, layouts).with_context(|| loaded.name.clone())?))
+        Ok(
+            Ok(measure::measure(self, decoder, check, layouts)
+                .with_context(|| loaded.name.clone())?),
+        )
     }
 
     /// The name of the model for people.
@@ -93,18 +111,30 @@ impl Runner {
 /// The vocabulary that a file's ids need, whose size a device holds in 32 bits with a sign.
 fn vocabulary(loaded: &Loaded) -> Result<usize> {
     const LIMIT: u64 = i32::MAX as u64;
-    let declared = loaded.tree.header().tokenizer.as_ref().and_then(|tokenizer| tokenizer.vocab_size).unwrap_or(0);
+    let declared = loaded
+        .tree
+        .header()
+        .tokenizer
+        .as_ref()
+        .and_then(|tokenizer| tokenizer.vocab_size)
+        .unwrap_or(0);
     let largest = loaded.tree.records().iter().filter_map(|record| match record {
         pleach_tree::Record::Segment(segment) => segment.tokens.iter().flatten().copied().max(),
         _ => None,
     });
     let largest = largest.max().map(u64::from);
     if let Some(largest) = largest.filter(|&token| token >= LIMIT) {
-        bail!("{}: token id {largest} is above 2^31 - 2; check which tokenizer made the ids", loaded.name);
+        bail!(
+            "{}: token id {largest} is above 2^31 - 2; check which tokenizer made the ids",
+            loaded.name
+        );
     }
     if u64::from(declared) > LIMIT {
         let key = "header.tokenizer.vocab_size";
-        bail!("{}: {key}: {declared} is above 2^31 - 1; write how many ids the tokenizer has", loaded.name);
+        bail!(
+            "{}: {key}: {declared} is above 2^31 - 1; write how many ids the tokenizer has",
+            loaded.name
+        );
     }
     Ok(largest.map_or(0, |token| token + 1).max(u64::from(declared)).max(2) as usize)
 }
@@ -112,7 +142,9 @@ fn vocabulary(loaded: &Loaded) -> Result<usize> {
 /// A bar on standard error, which shows nothing where that is no terminal.
 pub(crate) fn progress(message: &'static str, total: usize) -> ProgressBar {
     let bar = ProgressBar::new(total as u64).with_message(message);
-    if let Ok(style) = ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} sequences, {elapsed}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} sequences, {elapsed}")
+    {
         bar.set_style(style);
     }
     bar.enable_steady_tick(std::time::Duration::from_millis(200));

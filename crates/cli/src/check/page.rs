@@ -15,7 +15,8 @@ use crate::input::Loaded;
 /// The page of one file.
 pub(super) fn render(checked: &Checked) -> Result<String> {
     let measured = checked.model.as_ref().ok();
-    let gap = measured.map(|measured| (measured.gap(&measured.compressed), measured.gap(&measured.full)));
+    let gap =
+        measured.map(|measured| (measured.gap(&measured.compressed), measured.gap(&measured.full)));
     let page = Page {
         file: checked.loaded.name.clone(),
         facts: facts(checked, measured),
@@ -28,7 +29,11 @@ pub(super) fn render(checked: &Checked) -> Result<String> {
             dtype: measured.equivalence.dtype.clone(),
             holds: measured.holds(),
         }),
-        rollouts: checked.rollouts.iter().map(|(name, facts)| rollout(checked, measured, name, facts)).collect(),
+        rollouts: checked
+            .rollouts
+            .iter()
+            .map(|(name, facts)| rollout(checked, measured, name, facts))
+            .collect(),
         gaps: measured.map(|measured| along(checked, measured)),
         mask: Some(mask(&checked.loaded)?),
         evictions: evictions(checked, gap.as_ref()),
@@ -38,7 +43,8 @@ pub(super) fn render(checked: &Checked) -> Result<String> {
 
 fn facts(checked: &Checked, measured: Option<&Measured>) -> Vec<Fact> {
     let header = checked.loaded.tree.header();
-    let version = header.harness_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let version =
+        header.harness_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     let mut facts = vec![
         Fact::new("harness", format!("{}{version}", header.harness)),
         Fact::new("fidelity", table::snake(header.fidelity)),
@@ -51,10 +57,18 @@ fn facts(checked: &Checked, measured: Option<&Measured>) -> Vec<Fact> {
         facts.push(Fact::new("tokenizer", &tokenizer.id));
     }
     if let Some(measured) = measured {
-        facts.push(Fact::new("model", format!("{} on {}, {}", measured.model, measured.device, measured.equivalence.dtype)));
+        facts.push(Fact::new(
+            "model",
+            format!("{} on {}, {}", measured.model, measured.device, measured.equivalence.dtype),
+        ));
     }
-    if let Some(union) = measured.and_then(|measured| Some(measured.gap(measured.union.as_ref()?).all)) {
-        facts.push(Fact::new("union mask", format!("mean gap {:.4}, max {:.4} nats", union.mean, union.max)));
+    if let Some(union) =
+        measured.and_then(|measured| Some(measured.gap(measured.union.as_ref()?).all))
+    {
+        facts.push(Fact::new(
+            "union mask",
+            format!("mean gap {:.4}, max {:.4} nats", union.mean, union.max),
+        ));
     }
     if let Some(usage) = &checked.loaded.usage {
         facts.push(Fact::new("hidden context", table::usage(usage)));
@@ -83,10 +97,14 @@ fn row(facts: &Facts, kind: LayoutKind, gap: Option<&(Gap, Gap)>) -> Option<Layo
     let nothing = html::Gap { mean: 0.0, max: 0.0, signed: 0.0 };
     let gap = gap.map(|(compressed, full)| match kind {
         LayoutKind::Packed | LayoutKind::Segments => nothing,
-        LayoutKind::Compressed => {
-            html::Gap { mean: compressed.all.mean, max: compressed.all.max, signed: compressed.all.signed_mean }
+        LayoutKind::Compressed => html::Gap {
+            mean: compressed.all.mean,
+            max: compressed.all.max,
+            signed: compressed.all.signed_mean,
+        },
+        LayoutKind::Full => {
+            html::Gap { mean: full.all.mean, max: full.all.max, signed: full.all.signed_mean }
         }
-        LayoutKind::Full => html::Gap { mean: full.all.mean, max: full.all.max, signed: full.all.signed_mean },
     });
     Some(LayoutRow {
         name: kind.name().into(),
@@ -102,13 +120,22 @@ fn row(facts: &Facts, kind: LayoutKind, gap: Option<&(Gap, Gap)>) -> Option<Layo
     })
 }
 
-fn rollout(checked: &Checked, measured: Option<&Measured>, name: &str, facts: &Facts) -> html::Rollout {
+fn rollout(
+    checked: &Checked,
+    measured: Option<&Measured>,
+    name: &str,
+    facts: &Facts,
+) -> html::Rollout {
     let gap = measured.map(|measured| {
         let eras = gaps::of_rollout(&checked.loaded.tree, name, &measured.eras);
         let of = |layout| Gap::new(&measured.exact, layout, &eras);
         (of(&measured.compressed), of(&measured.full))
     });
-    html::Rollout { name: name.into(), evictions: facts.account.stats.evictions, layouts: rows(facts, gap.as_ref()) }
+    html::Rollout {
+        name: name.into(),
+        evictions: facts.account.stats.evictions,
+        layouts: rows(facts, gap.as_ref()),
+    }
 }
 
 fn evictions(checked: &Checked, gap: Option<&(Gap, Gap)>) -> Vec<EvictionRow> {
@@ -117,7 +144,8 @@ fn evictions(checked: &Checked, gap: Option<&(Gap, Gap)>) -> Vec<EvictionRow> {
         Some(Per { mean: found.gap.mean, max: found.gap.max })
     };
     let row = |eviction: &pleach_layout::Eviction| EvictionRow {
-        compressed: gap.and_then(|(compressed, _)| per(&compressed.until_eviction, eviction.context)),
+        compressed: gap
+            .and_then(|(compressed, _)| per(&compressed.until_eviction, eviction.context)),
         full: gap.and_then(|(_, full)| per(&full.since_eviction, eviction.context)),
         ..EvictionRow::new(eviction)
     };

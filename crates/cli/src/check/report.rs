@@ -121,13 +121,22 @@ impl<'a> FileReport<'a> {
             report: checked.loaded.found.iter().map(ToString::to_string).collect(),
             facts: FactsReport::new(&checked.facts),
             evictions: &checked.facts.account.evictions,
-            rollouts: checked.rollouts.iter().map(|(name, facts)| rollout(checked, name, facts, measured)).collect(),
+            rollouts: checked
+                .rollouts
+                .iter()
+                .map(|(name, facts)| rollout(checked, name, facts, measured))
+                .collect(),
             model: ModelReport::new(&checked.model),
         }
     }
 }
 
-fn rollout<'a>(checked: &Checked, rollout: &'a str, facts: &'a Facts, measured: Option<&Measured>) -> RolloutReport<'a> {
+fn rollout<'a>(
+    checked: &Checked,
+    rollout: &'a str,
+    facts: &'a Facts,
+    measured: Option<&Measured>,
+) -> RolloutReport<'a> {
     let gap = |measured: &Measured| {
         let eras = gaps::of_rollout(&checked.loaded.tree, rollout, &measured.eras);
         Flattened {
@@ -161,10 +170,15 @@ impl<'a> FactsReport<'a> {
 impl<'a> ModelReport<'a> {
     fn new(model: &'a Result<Measured, Skipped>) -> Self {
         match model {
-            Err(Skipped::NotAsked) => Self::Skipped { model: None, skipped: SkippedReport::NotAsked },
+            Err(Skipped::NotAsked) => {
+                Self::Skipped { model: None, skipped: SkippedReport::NotAsked }
+            }
             Err(Skipped::TooLarge { needed, available, clip }) => {
-                let skipped =
-                    SkippedReport::TooLarge { needed_bytes: *needed, available_bytes: *available, fitting_clip: *clip };
+                let skipped = SkippedReport::TooLarge {
+                    needed_bytes: *needed,
+                    available_bytes: *available,
+                    fitting_clip: *clip,
+                };
                 Self::Skipped { model: None, skipped }
             }
             Ok(measured) => Self::Measured(Box::new(MeasuredReport::new(measured))),
@@ -184,7 +198,10 @@ impl<'a> MeasuredReport<'a> {
                 full: triples(&measured.full),
                 union: measured.union.as_deref().map(triples),
             },
-            gap: Flattened { compressed: measured.gap(&measured.compressed), full: measured.gap(&measured.full) },
+            gap: Flattened {
+                compressed: measured.gap(&measured.compressed),
+                full: measured.gap(&measured.full),
+            },
             union_gap: measured.union.as_deref().map(|union| measured.gap(union)),
             recorded_gap: measured.recorded_gap(),
             sdcc: measured.sdcc.as_ref(),

@@ -21,7 +21,8 @@ pub(crate) struct Column<'a> {
 pub(super) fn file(checked: &Checked) -> Result<()> {
     heading(&checked.loaded)?;
     let measured = checked.model.as_ref().ok();
-    let gap = |measured: &Measured| (measured.gap(&measured.compressed), measured.gap(&measured.full));
+    let gap =
+        |measured: &Measured| (measured.gap(&measured.compressed), measured.gap(&measured.full));
     layouts(&checked.facts, measured.map(gap).as_ref())?;
     evictions(&checked.facts.account)?;
     let cache = checked.loaded.tree.header().cache;
@@ -45,13 +46,17 @@ pub(super) fn file(checked: &Checked) -> Result<()> {
 /// What the file is and how it was read.
 pub(crate) fn heading(loaded: &Loaded) -> Result<()> {
     let header = loaded.tree.header();
-    let version = header.harness_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let version =
+        header.harness_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     let fidelity = format!("{:?}", header.fidelity).to_lowercase();
     let cache = match header.cache {
         CacheSemantics::Reprefill => "reprefill",
         CacheSemantics::KvEvict => "kv_evict",
     };
-    output::line(format!("{}\n  {}{version}, fidelity {fidelity}, cache {cache}", loaded.name, header.harness))?;
+    output::line(format!(
+        "{}\n  {}{version}, fidelity {fidelity}, cache {cache}",
+        loaded.name, header.harness
+    ))?;
     for note in &loaded.notes {
         output::line(format!("  {note}"))?;
     }
@@ -69,27 +74,41 @@ fn layouts(facts: &Facts, gap: Option<&(Gap, Gap)>) -> Result<()> {
             LayoutKind::Full => nats(number(&full.all)),
             LayoutKind::Packed | LayoutKind::Segments => "0".to_string(),
         };
-        columns.push(Column { title: "gap mean", cell: Box::new(move |kind| of(kind, |gap| gap.mean)) });
+        columns.push(Column {
+            title: "gap mean",
+            cell: Box::new(move |kind| of(kind, |gap| gap.mean)),
+        });
         columns.push(Column { title: "max", cell: Box::new(move |kind| of(kind, |gap| gap.max)) });
-        columns.push(Column { title: "signed", cell: Box::new(move |kind| of(kind, |gap| gap.signed_mean)) });
+        columns.push(Column {
+            title: "signed",
+            cell: Box::new(move |kind| of(kind, |gap| gap.signed_mean)),
+        });
     }
     output::line(layouts_table(&facts.account, &columns).trim_fmt())
 }
 
 /// Columns of what each layout's prefixes lack and have too much.
-pub(super) fn conditioning_columns<'a>(of: impl Fn(LayoutKind) -> ConditioningSummary + Copy + 'a) -> [Column<'a>; 2] {
+pub(super) fn conditioning_columns<'a>(
+    of: impl Fn(LayoutKind) -> ConditioningSummary + Copy + 'a,
+) -> [Column<'a>; 2] {
     let missing = move |kind| mean_max(of(kind).mean_missing, of(kind).max_missing);
     let leaked = move |kind| mean_max(of(kind).mean_leaked, of(kind).max_leaked);
-    [Column { title: "missing", cell: Box::new(missing) }, Column { title: "leaked", cell: Box::new(leaked) }]
+    [
+        Column { title: "missing", cell: Box::new(missing) },
+        Column { title: "leaked", cell: Box::new(leaked) },
+    ]
 }
 
 /// The sizes of the layouts, one a row.
 pub(crate) fn layouts_table(account: &Account, columns: &[Column<'_>]) -> comfy_table::Table {
     let fixed = ["layout", "passes", "tokens", "pairs", "supervised", "coverage"];
-    let mut table = output::table(fixed.into_iter().chain(columns.iter().map(|column| column.title)));
+    let mut table =
+        output::table(fixed.into_iter().chain(columns.iter().map(|column| column.title)));
     for kind in LayoutKind::ALL {
         let Some(size) = account.layout(kind) else { continue };
-        let coverage = account.coverage(kind).map_or_else(String::new, |coverage| format!("{:.1} %", 100.0 * coverage));
+        let coverage = account
+            .coverage(kind)
+            .map_or_else(String::new, |coverage| format!("{:.1} %", 100.0 * coverage));
         let cells = [
             kind.name().to_string(),
             output::size(size.sequences),
@@ -106,11 +125,13 @@ pub(crate) fn layouts_table(account: &Account, columns: &[Column<'_>]) -> comfy_
 /// What each eviction took out.
 pub(crate) fn evictions(account: &Account) -> Result<()> {
     const SHOWN: usize = 12;
-    let (by_template, by_harness): (Vec<_>, Vec<_>) = account.evictions.iter().partition(|eviction| eviction.chat_template);
+    let (by_template, by_harness): (Vec<_>, Vec<_>) =
+        account.evictions.iter().partition(|eviction| eviction.chat_template);
     let plural = if by_harness.len() == 1 { "" } else { "s" };
     output::line(format!("\n{} eviction{plural}", output::size(by_harness.len())))?;
     if !by_harness.is_empty() {
-        let mut table = output::table(["  context", "before", "removed", "added", "by", "replaced by", ""]);
+        let mut table =
+            output::table(["  context", "before", "removed", "added", "by", "replaced by", ""]);
         for eviction in by_harness.iter().take(SHOWN) {
             let by = eviction.by.as_ref().map_or(String::new(), |by| match (by.kind, &by.name) {
                 (ByKind::Rule, Some(name)) => name.clone(),
@@ -119,7 +140,12 @@ pub(crate) fn evictions(account: &Account) -> Result<()> {
             let kind = eviction.replacement.map_or_else(|| "none".to_string(), snake);
             let trigger = eviction.trigger.map_or_else(String::new, snake);
             let (before, removed, added) = (eviction.before, eviction.removed, eviction.added);
-            let numbers = [format!("  {}", eviction.context), output::size(before), output::size(removed), output::size(added)];
+            let numbers = [
+                format!("  {}", eviction.context),
+                output::size(before),
+                output::size(removed),
+                output::size(added),
+            ];
             table.add_row(numbers.into_iter().chain([by, kind, trigger]));
         }
         output::line(table.trim_fmt())?;
@@ -130,15 +156,23 @@ pub(crate) fn evictions(account: &Account) -> Result<()> {
     if !by_template.is_empty() {
         let removed: usize = by_template.iter().map(|eviction| eviction.removed).sum();
         let (count, removed) = (output::size(by_template.len()), output::size(removed));
-        output::line(format!("and {count} times the chat template renders earlier turns differently ({removed} tokens)"))?;
+        output::line(format!(
+            "and {count} times the chat template renders earlier turns differently ({removed} tokens)"
+        ))?;
     }
     Ok(())
 }
 
 /// What exactness costs, and whether it was needed.
-pub(crate) fn certificate(account: &Account, certificate: &Certificate, cache: CacheSemantics) -> Result<()> {
+pub(crate) fn certificate(
+    account: &Account,
+    certificate: &Certificate,
+    cache: CacheSemantics,
+) -> Result<()> {
     if cache == CacheSemantics::KvEvict {
-        return output::line("\nkeys and values are evicted in place: every token once, in the order of processing, is exact");
+        return output::line(
+            "\nkeys and values are evicted in place: every token once, in the order of processing, is exact",
+        );
     }
     let (trie, union) = (account.stats.packed.tokens, certificate.union_tokens);
     let verdict = if certificate.union_is_exact {
@@ -151,14 +185,19 @@ pub(crate) fn certificate(account: &Account, certificate: &Certificate, cache: C
     };
     output::line(format!("\nunion mask ({} tokens): {verdict}", output::size(union)))?;
     match trie.checked_sub(union) {
-        Some(more) => output::line(format!("exactness costs {} tokens beyond the union", output::size(more)))?,
-        None => {
-            output::line(format!("the trie is {} tokens smaller: rollouts share equal prefixes", output::size(union - trie)))?
+        Some(more) => {
+            output::line(format!("exactness costs {} tokens beyond the union", output::size(more)))?
         }
+        None => output::line(format!(
+            "the trie is {} tokens smaller: rollouts share equal prefixes",
+            output::size(union - trie)
+        ))?,
     }
     if let Some((tokens, pairs)) = account.ideal_speed_up() {
         let (low, high) = (tokens.min(pairs), tokens.max(pairs));
-        output::line(format!("ideal speed-up of packed over segments: {low:.2} to {high:.2} times"))?;
+        output::line(format!(
+            "ideal speed-up of packed over segments: {low:.2} to {high:.2} times"
+        ))?;
     }
     Ok(())
 }
@@ -166,12 +205,18 @@ pub(crate) fn certificate(account: &Account, certificate: &Certificate, cache: C
 fn model(measured: &Measured) -> Result<()> {
     let equivalence = &measured.equivalence;
     output::line(format!("\n{} on {}, {}", measured.model, measured.device, equivalence.dtype))?;
-    by_eviction("compressed, by the next eviction", &measured.gap(&measured.compressed).until_eviction)?;
+    by_eviction(
+        "compressed, by the next eviction",
+        &measured.gap(&measured.compressed).until_eviction,
+    )?;
     by_eviction("full, by the last eviction", &measured.gap(&measured.full).since_eviction)?;
     if let Some(union) = &measured.union {
         let gap = measured.gap(union).all;
         let (mean, max) = (nats(gap.mean), nats(gap.max));
-        output::line(format!("union mask against live views: mean {mean}, max {max}, signed {} nats", nats(gap.signed_mean)))?;
+        output::line(format!(
+            "union mask against live views: mean {mean}, max {max}, signed {} nats",
+            nats(gap.signed_mean)
+        ))?;
     }
     if let Some(recorded) = measured.recorded_gap() {
         let (mean, max) = (nats(recorded.mean), nats(recorded.max));
@@ -197,9 +242,17 @@ fn by_eviction(title: &str, gaps: &[pleach_train::EvictionGap]) -> Result<()> {
     }
     let mut table = output::table([title, "terms", "gap mean", "max", "signed"]);
     for gap in gaps.iter().take(SHOWN) {
-        let name = gap.eviction.map_or_else(|| "  none".to_string(), |context| format!("  context {context}"));
+        let name = gap
+            .eviction
+            .map_or_else(|| "  none".to_string(), |context| format!("  context {context}"));
         let of = gap.gap;
-        table.add_row([name, output::size(of.terms), nats(of.mean), nats(of.max), nats(of.signed_mean)]);
+        table.add_row([
+            name,
+            output::size(of.terms),
+            nats(of.mean),
+            nats(of.max),
+            nats(of.signed_mean),
+        ]);
     }
     output::line(table.trim_fmt())?;
     if gaps.len() > SHOWN {
@@ -223,16 +276,26 @@ pub(super) fn too_large(skipped: &Skipped) -> Option<String> {
         Some(clip) => format!("--clip {clip} would fit"),
         None => "no --clip would fit; use a smaller model or --no-model".to_string(),
     };
-    Some(format!("the model part needs about {needed} of memory, {available} are free: left out; {advice}"))
+    Some(format!(
+        "the model part needs about {needed} of memory, {available} are free: left out; {advice}"
+    ))
 }
 
 /// How reconstructed requests compare with the sizes that the harness recorded.
 pub(super) fn usage(usage: &UsageCheck) -> String {
-    let hidden: Vec<String> = usage.eras.iter().map(|era| output::count(era.hidden_tokens.max(0.0).round() as u64)).collect();
+    let hidden: Vec<String> = usage
+        .eras
+        .iter()
+        .map(|era| output::count(era.hidden_tokens.max(0.0).round() as u64))
+        .collect();
     let calls: usize = usage.eras.iter().map(|era| era.calls.len()).sum();
-    let deviating = usage.eras.iter().flat_map(|era| &era.calls).filter(|call| call.deviates).count();
+    let deviating =
+        usage.eras.iter().flat_map(|era| &era.calls).filter(|call| call.deviates).count();
     let (calls, deviating) = (output::size(calls), output::size(deviating));
-    format!("about {} tokens per request by era are not in the file; {deviating} of {calls} calls deviate", hidden.join(" / "))
+    format!(
+        "about {} tokens per request by era are not in the file; {deviating} of {calls} calls deviate",
+        hidden.join(" / ")
+    )
 }
 
 fn mean_max(mean: f64, max: u32) -> String {
@@ -249,5 +312,8 @@ pub(super) fn nats(value: f64) -> String {
 
 /// A name as the formats write it.
 pub(super) fn snake(value: impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_string))
+        .unwrap_or_default()
 }

@@ -21,7 +21,8 @@ pub(crate) struct Gaps {
 #[derive(Debug, Clone, PartialEq)]
 struct Series {
     name: String,
-    /// log p under the training context minus log p under the live view; `None` where the layout does not train the token.
+    /// log p under the training context minus log p under the live view; `None` where the layout
+    /// does not train the token.
     gaps: Vec<Option<f64>>,
 }
 
@@ -42,17 +43,24 @@ impl Gaps {
 
     /// With the gaps of a layout; both lists in any order.
     #[must_use]
-    pub(crate) fn with(mut self, name: impl Into<String>, exact: Terms<'_>, layout: Terms<'_>) -> Self {
-        let by_token =
-            |terms: Terms<'_>| terms.iter().map(|&(generation, offset, logp)| ((generation, offset), logp)).collect();
-        let (exact, layout): (HashMap<_, f64>, HashMap<_, f64>) = (by_token(exact), by_token(layout));
+    pub(crate) fn with(
+        mut self,
+        name: impl Into<String>,
+        exact: Terms<'_>,
+        layout: Terms<'_>,
+    ) -> Self {
+        let by_token = |terms: Terms<'_>| {
+            terms.iter().map(|&(generation, offset, logp)| ((generation, offset), logp)).collect()
+        };
+        let (exact, layout): (HashMap<_, f64>, HashMap<_, f64>) =
+            (by_token(exact), by_token(layout));
         let gap = |token: &(u32, u32)| Some(layout.get(token)? - exact.get(token)?);
         self.series.push(Series { name: name.into(), gaps: self.tokens.iter().map(gap).collect() });
         self
     }
 
-    /// With evictions, each before the first token that was sampled after it, or behind the last one before it where another
-    /// eviction followed at once.
+    /// With evictions, each before the first token that was sampled after it, or behind the last
+    /// one before it where another eviction followed at once.
     #[must_use]
     pub(crate) fn marked(mut self, eras: &[Era], evictions: &[Eviction]) -> Self {
         let places: HashMap<(u32, u32), usize> = self.tokens.iter().copied().zip(0..).collect();
@@ -63,15 +71,21 @@ impl Gaps {
                 first.entry(context).and_modify(|at| *at = place.min(*at)).or_insert(place);
             }
             if let Some(context) = era.next {
-                last.entry(context).and_modify(|at| *at = (place + 1).max(*at)).or_insert(place + 1);
+                last.entry(context)
+                    .and_modify(|at| *at = (place + 1).max(*at))
+                    .or_insert(place + 1);
             }
         }
         let mark = |eviction: &Eviction| {
             let row = super::EvictionRow::new(eviction);
             let by = if row.by.is_empty() { String::new() } else { format!(", by {}", row.by) };
             let count = |tokens: usize| super::grouped(i64::try_from(tokens).unwrap_or(i64::MAX));
-            let (removed, added, before) = (count(row.removed), count(row.added), count(row.before));
-            let label = format!("context {}: {}; {removed} of {before} tokens out, {added} in{by}", row.context, row.kind);
+            let (removed, added, before) =
+                (count(row.removed), count(row.added), count(row.before));
+            let label = format!(
+                "context {}: {}; {removed} of {before} tokens out, {added} in{by}",
+                row.context, row.kind
+            );
             let at = first.get(&eviction.context).or(last.get(&eviction.context));
             Some(Mark { at: *at?, label })
         };
@@ -118,7 +132,8 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn new(series: &'a Series, step: usize) -> Self {
-        let mut line = Self { name: &series.name, mean: vec![], max: vec![], signed: vec![], trained: vec![] };
+        let mut line =
+            Self { name: &series.name, mean: vec![], max: vec![], signed: vec![], trained: vec![] };
         for place in series.gaps.chunks(step) {
             let gaps: Vec<f64> = place.iter().flatten().copied().collect();
             let per = |sum: f64| (!gaps.is_empty()).then(|| rounded(sum / gaps.len() as f64));

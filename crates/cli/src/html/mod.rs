@@ -18,7 +18,9 @@ pub(crate) fn render(page: &Page) -> Result<String, Error> {
     let mut templates = Environment::new();
     templates.add_filter("grouped", grouped);
     templates.add_filter("brief", brief);
-    templates.add_filter("count", |mean: f64| if mean < 1e3 { brief(mean) } else { grouped(mean.round() as i64) });
+    templates.add_filter("count", |mean: f64| {
+        if mean < 1e3 { brief(mean) } else { grouped(mean.round() as i64) }
+    });
     templates.add_filter("percent", |part: f64| format!("{} %", brief(part * 100.0)));
     templates.add_template("page.html", include_str!("page.html"))?;
     let safe = |text: &str| Value::from_safe_string(text.to_string());

@@ -110,7 +110,8 @@ pub(crate) struct EvictionRow {
     pub(crate) by: String,
     pub(crate) trigger: String,
     pub(crate) location: String,
-    /// Gaps of `compressed` before it and of `full` after it, where a model was asked: what each gets wrong because of it.
+    /// Gaps of `compressed` before it and of `full` after it, where a model was asked: what each
+    /// gets wrong because of it.
     pub(crate) compressed: Option<Per>,
     pub(crate) full: Option<Per>,
 }
@@ -146,7 +147,10 @@ impl EvictionRow {
 
 /// A word of the record format, as one reads it.
 fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(|word| word.replace('_', " "))).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(|word| word.replace('_', " ")))
+        .unwrap_or_default()
 }
 
 /// The mask, as SVG while that is light and as PNG above that.
@@ -162,7 +166,8 @@ impl Mask {
     /// The heaviest SVG that a page takes in.
     const HEAVIEST: usize = 1 << 20;
 
-    /// The lighter way to show a picture; drawn with [`pleach_layout::Theme::Auto`] it follows the reader.
+    /// The lighter way to show a picture; drawn with [`pleach_layout::Theme::Auto`] it follows the
+    /// reader.
     ///
     /// # Errors
     /// A picture that cannot be encoded.
@@ -176,7 +181,9 @@ impl Mask {
             Self::Svg(svg) => svg.clone(),
             Self::Png(bytes) => {
                 let data = base64::engine::general_purpose::STANDARD.encode(bytes);
-                format!("<img alt=\"The mask of the packed layout\" src=\"data:image/png;base64,{data}\">")
+                format!(
+                    "<img alt=\"The mask of the packed layout\" src=\"data:image/png;base64,{data}\">"
+                )
             }
         }
     }

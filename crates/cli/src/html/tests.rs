@@ -1,8 +1,12 @@
-//! A page holds all it shows, loads nothing, takes no markup from a file, and stays light however long the rollout.
+//! A page holds all it shows, loads nothing, takes no markup from a file, and stays light however
+//! long the rollout.
 use pleach_layout::{Era, Layouts, Picture, PictureOptions, Theme};
 use pleach_tree::{BranchTree, ReadOptions};
 
-use super::{Equivalence, EvictionRow, Fact, Gap, Gaps, LayoutRow, Mask, Page, Per, Rollout, brief, grouped, render};
+use super::{
+    Equivalence, EvictionRow, Fact, Gap, Gaps, LayoutRow, Mask, Page, Per, Rollout, brief, grouped,
+    render,
+};
 
 const RECORDS: &str = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
 {"t":"segment","id":0,"role":"user","origin":"human","tokens":[1,2]}
@@ -28,7 +32,10 @@ fn row(name: &str, exact: bool) -> LayoutRow {
         pairs: 76_205_685,
         supervised: 3,
         coverage: if exact { 1.0 } else { 0.625 },
-        missing: Per { mean: if exact { 0.0 } else { 1.25 }, max: if exact { 0.0 } else { 4321.0 } },
+        missing: Per {
+            mean: if exact { 0.0 } else { 1.25 },
+            max: if exact { 0.0 } else { 4321.0 },
+        },
         leaked: Per { mean: 0.0, max: 0.0 },
         gap: (!exact).then_some(Gap { mean: 0.0612, max: 4.9, signed: -0.0004 }),
     }
@@ -56,7 +63,11 @@ fn page() -> Page {
             dtype: "f64".into(),
             holds: true,
         }),
-        rollouts: vec![Rollout { name: "r0".into(), evictions: 1, layouts: vec![row("packed", true)] }],
+        rollouts: vec![Rollout {
+            name: "r0".into(),
+            evictions: 1,
+            layouts: vec![row("packed", true)],
+        }],
         gaps: Some(
             Gaps::new(&EXACT)
                 .with("compressed", &EXACT, &compressed)
@@ -73,9 +84,14 @@ fn the_page_shows_the_table_the_gap_the_mask_and_the_evictions() {
     let html = render(&page()).unwrap();
     let mut shown = html.clone();
     for (from, to) in [("<style>", "</style>"), ("<svg", "</svg>"), ("<script>", "</script>")] {
-        while let Some(start) = shown.find(from).filter(|start| !shown[*start..].starts_with(&format!("{from}…"))) {
+        while let Some(start) =
+            shown.find(from).filter(|start| !shown[*start..].starts_with(&format!("{from}…")))
+        {
             let end = start + shown[start..].find(to).unwrap();
-            shown.replace_range(start..end + to.len(), &format!("[{}]", &from[1..].trim_end_matches('>')));
+            shown.replace_range(
+                start..end + to.len(),
+                &format!("[{}]", &from[1..].trim_end_matches('>')),
+            );
         }
     }
     insta::assert_snapshot!(shown.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
@@ -124,7 +140,10 @@ fn gaps_are_matched_by_token_and_signed_towards_the_training_context() {
 fn an_eviction_stands_at_the_first_token_sampled_after_it() {
     let data: serde_json::Value = serde_json::from_str(&page().gaps.unwrap().data()).unwrap();
     assert_eq!(data["marks"][0]["at"], 2);
-    assert_eq!(data["marks"][0]["label"], "context 2: evict; 2 of 4 tokens out, 0 in, by rule </script><b>trim");
+    assert_eq!(
+        data["marks"][0]["label"],
+        "context 2: evict; 2 of 4 tokens out, 0 in, by rule </script><b>trim"
+    );
 }
 
 #[test]
@@ -152,6 +171,12 @@ fn a_heavy_mask_is_an_image_inside_the_page() {
 
 #[test]
 fn numbers_are_written_to_be_read() {
-    assert_eq!([grouped(0), grouped(999), grouped(1_234_567), grouped(-1000)], ["0", "999", "1,234,567", "−1,000"]);
-    assert_eq!([brief(0.0), brief(0.06), brief(-1.5), brief(61.25), brief(3.1e-15)], ["0", "0.06", "−1.5", "61.2", "3.1e−15"]);
+    assert_eq!(
+        [grouped(0), grouped(999), grouped(1_234_567), grouped(-1000)],
+        ["0", "999", "1,234,567", "−1,000"]
+    );
+    assert_eq!(
+        [brief(0.0), brief(0.06), brief(-1.5), brief(61.25), brief(3.1e-15)],
+        ["0", "0.06", "−1.5", "61.2", "3.1e−15"]
+    );
 }

@@ -56,10 +56,13 @@ pub(super) struct Session {
     pub(super) repairs: usize,
 }
 
-/// Reads all sessions, as many at once as there are cores; one that cannot be read is a row of its own.
+/// Reads all sessions, as many at once as there are cores; one that cannot be read is a row of its
+/// own.
 pub(super) fn rows(inspect: &Inspect, files: &[Result<PathBuf, Unlisted>]) -> Vec<Row> {
     let progress = ProgressBar::new(files.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:32} {pos}/{len} sessions, {eta} left {wide_msg}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:32} {pos}/{len} sessions, {eta} left {wide_msg}")
+    {
         progress.set_style(style);
     }
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(vec![None; files.len()]));
@@ -91,8 +94,9 @@ fn guarded(file: &Path, read: impl FnOnce() -> Result<(Session, Vec<PathBuf>)>) 
         Ok(Ok((session, reads))) => Row { file: name, session: Some(session), error: None, reads },
         Ok(Err(error)) => Row::failed(name, output::causes(&error)),
         Err(_) => {
-            let error =
-                format!("{name}: reading it failed inside this program, which is a fault of the program; report the file");
+            let error = format!(
+                "{name}: reading it failed inside this program, which is a fault of the program; report the file"
+            );
             Row::failed(name, error)
         }
     }
@@ -131,13 +135,27 @@ fn session(inspect: &Inspect, file: &Path) -> Result<(Session, Vec<PathBuf>)> {
     Ok((session, loaded.files))
 }
 
-/// Prints the rows, names relative to the folder, and to standard error why a session could not be read.
+/// Prints the rows, names relative to the folder, and to standard error why a session could not be
+/// read.
 pub(super) fn print(rows: &[Row], folder: &Path) -> Result<()> {
-    let header =
-        ["session", "harness", "fidelity", "calls", "evictions", "sampled", "packed", "segments", "compressed", "warnings"];
+    let header = [
+        "session",
+        "harness",
+        "fidelity",
+        "calls",
+        "evictions",
+        "sampled",
+        "packed",
+        "segments",
+        "compressed",
+        "warnings",
+    ];
     let mut table = output::table(header);
     for row in rows {
-        let inside = Path::new(&row.file).strip_prefix(folder).ok().filter(|name| !name.as_os_str().is_empty());
+        let inside = Path::new(&row.file)
+            .strip_prefix(folder)
+            .ok()
+            .filter(|name| !name.as_os_str().is_empty());
         let name = inside.map_or_else(|| row.file.clone(), |name| name.display().to_string());
         let Some(session) = &row.session else {
             table.add_row([name, "not read".into()]);
@@ -146,7 +164,9 @@ pub(super) fn print(rows: &[Row], folder: &Path) -> Result<()> {
         let version = session.harness_version.as_deref().unwrap_or_default();
         let coverage = match session.sampled_tokens {
             0 => "-".into(),
-            sampled => format!("{:.1} %", 100.0 * session.compressed_supervised as f64 / sampled as f64),
+            sampled => {
+                format!("{:.1} %", 100.0 * session.compressed_supervised as f64 / sampled as f64)
+            }
         };
         table.add_row([
             name,
@@ -169,7 +189,11 @@ pub(super) fn print(rows: &[Row], folder: &Path) -> Result<()> {
     output::line(match (rows.len(), errors.len()) {
         (1, 0) => "1 session, read".to_owned(),
         (1, _) => "1 session, not read".to_owned(),
-        (sessions, unread) => format!("{} sessions, {} of them not read", output::size(sessions), output::size(unread)),
+        (sessions, unread) => format!(
+            "{} sessions, {} of them not read",
+            output::size(sessions),
+            output::size(unread)
+        ),
     })
 }
 
@@ -189,13 +213,19 @@ mod tests {
 
     #[test]
     fn a_part_of_the_folder_that_cannot_be_listed_is_named_in_its_error() {
-        let row = Row::unlisted(&Unlisted { path: "closed".into(), error: "cannot be listed: Permission denied".into() });
+        let row = Row::unlisted(&Unlisted {
+            path: "closed".into(),
+            error: "cannot be listed: Permission denied".into(),
+        });
         assert_eq!(row.error.as_deref(), Some("closed: cannot be listed: Permission denied"));
     }
 
     #[test]
     fn a_session_whose_reading_panics_is_a_row_that_says_so() {
         let row = guarded(Path::new("odd.jsonl"), || panic!("a fault of the program"));
-        assert!(row.session.is_none() && row.error.is_some_and(|error| error.starts_with("odd.jsonl: reading it failed")));
+        assert!(
+            row.session.is_none()
+                && row.error.is_some_and(|error| error.starts_with("odd.jsonl: reading it failed"))
+        );
     }
 }

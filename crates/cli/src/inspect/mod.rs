@@ -16,7 +16,8 @@ use crate::check::table::layouts_table;
 use crate::input::{Input, Loaded, Tokens};
 use crate::output;
 
-/// Print what a file records: its calls, evictions, and what each layout of it would hold; of a folder, one line a session
+/// Print what a file records: its calls, evictions, and what each layout of it would hold; of a
+/// folder, one line a session
 #[derive(Args)]
 pub(crate) struct Inspect {
     #[command(flatten)]
@@ -74,17 +75,27 @@ impl Inspect {
         if let Some(out) = &self.out {
             write(&rows, out)?;
         }
-        Ok(if rows.iter().any(|row| row.error.is_some()) { ExitCode::from(2) } else { ExitCode::SUCCESS })
+        Ok(if rows.iter().any(|row| row.error.is_some()) {
+            ExitCode::from(2)
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 
     /// Tells that a table cannot be written before the sessions are read for it.
     fn writable(&self) -> Result<()> {
         match &self.out {
             Some(out) if out.extension().is_none_or(|end| end != "parquet") => {
-                bail!("{}: the table is written as Parquet; give --out a name that ends in .parquet", out.display())
+                bail!(
+                    "{}: the table is written as Parquet; give --out a name that ends in .parquet",
+                    out.display()
+                )
             }
             Some(out) if !cfg!(feature = "parquet") => {
-                bail!("{}: this program was built without Parquet; build pleach-cli with --features parquet", out.display())
+                bail!(
+                    "{}: this program was built without Parquet; build pleach-cli with --features parquet",
+                    out.display()
+                )
             }
             _ => Ok(()),
         }
@@ -114,10 +125,18 @@ fn write(rows: &[folder::Row], out: &Path) -> Result<()> {
 
 #[cfg(not(feature = "parquet"))]
 fn write(_: &[folder::Row], out: &Path) -> Result<()> {
-    bail!("{}: this program was built without Parquet; build pleach-cli with --features parquet", out.display())
+    bail!(
+        "{}: this program was built without Parquet; build pleach-cli with --features parquet",
+        out.display()
+    )
 }
 
-fn inspection<'a>(loaded: &'a Loaded, account: &'a Account, certificate: Certificate, report: Vec<String>) -> Inspection<'a> {
+fn inspection<'a>(
+    loaded: &'a Loaded,
+    account: &'a Account,
+    certificate: Certificate,
+    report: Vec<String>,
+) -> Inspection<'a> {
     let header = loaded.tree.header();
     Inspection {
         file: &loaded.name,

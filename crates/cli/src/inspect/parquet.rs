@@ -12,8 +12,9 @@ use super::folder::{Row, Session};
 /// Writes one row a session, columns that an unread session does not have as null.
 pub(super) fn write(rows: &[Row], path: &Path) -> Result<()> {
     let batch = batch(rows).context("the table cannot be laid out as columns")?;
-    let file =
-        File::create(path).with_context(|| format!("{}: cannot be written; choose another path for --out", path.display()))?;
+    let file = File::create(path).with_context(|| {
+        format!("{}: cannot be written; choose another path for --out", path.display())
+    })?;
     let written = || format!("{}: cannot be written as Parquet", path.display());
     let mut writer = ArrowWriter::try_new(file, batch.schema(), None).with_context(written)?;
     writer.write(&batch).with_context(written)?;
@@ -22,8 +23,12 @@ pub(super) fn write(rows: &[Row], path: &Path) -> Result<()> {
 }
 
 fn batch(rows: &[Row]) -> Result<RecordBatch> {
-    let texts = |of: &dyn Fn(&Row) -> Option<String>| Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef;
-    let session = |of: fn(&Session) -> Option<String>| texts(&move |row: &Row| row.session.as_ref().and_then(of));
+    let texts = |of: &dyn Fn(&Row) -> Option<String>| {
+        Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef
+    };
+    let session = |of: fn(&Session) -> Option<String>| {
+        texts(&move |row: &Row| row.session.as_ref().and_then(of))
+    };
     let count = |of: fn(&Session) -> Option<usize>| {
         let of = |row: &Row| row.session.as_ref().and_then(of).map(|count| count as u64);
         Arc::new(rows.iter().map(of).collect::<UInt64Array>()) as ArrayRef
@@ -45,5 +50,7 @@ fn batch(rows: &[Row]) -> Result<RecordBatch> {
         ("warnings", count(|session| Some(session.warnings))),
         ("repairs", count(|session| Some(session.repairs))),
     ];
-    Ok(RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))?)
+    Ok(RecordBatch::try_from_iter_with_nullable(
+        columns.map(|(name, column)| (name, column, true)),
+    )?)
 }

@@ -19,7 +19,11 @@ pub(crate) fn pleach(args: &[&str]) -> Output {
 /// What the program prints where all is well.
 pub(crate) fn stdout(args: &[&str]) -> String {
     let output = pleach(args);
-    assert!(output.status.success(), "pleach {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "pleach {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -2,7 +2,9 @@
 use std::io::Write;
 
 use indexmap::IndexMap;
-use pleach_tree::{BranchTree, Evict, Generation, Part, Record, ReplacementKind, Role, Segment, SegmentId};
+use pleach_tree::{
+    BranchTree, Evict, Generation, Part, Record, ReplacementKind, Role, Segment, SegmentId,
+};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 
@@ -11,13 +13,16 @@ use crate::HarnessError;
 
 /// Writes a tree as one ATIF trajectory, version 1.7, whose reading gives the same records.
 ///
-/// The first thread is the trajectory itself, every other one a sub-agent's. Token ids, where they are known, are in the metrics.
+/// The first thread is the trajectory itself, every other one a sub-agent's. Token ids, where they
+/// are known, are in the metrics.
 ///
 /// # Errors
 /// [`HarnessError::Write`] where `writer` fails.
 pub fn write(tree: &BranchTree, mut writer: impl Write) -> Result<(), HarnessError> {
-    let trajectory = Export::new(tree).trajectory().map_err(|error| HarnessError::Write(error.into()))?;
-    serde_json::to_writer(&mut writer, &trajectory).map_err(|error| HarnessError::Write(error.into()))?;
+    let trajectory =
+        Export::new(tree).trajectory().map_err(|error| HarnessError::Write(error.into()))?;
+    serde_json::to_writer(&mut writer, &trajectory)
+        .map_err(|error| HarnessError::Write(error.into()))?;
     writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(HarnessError::Write)
 }
 
@@ -52,7 +57,8 @@ impl<'t> Export<'t> {
         }
         for (index, record) in tree.records().iter().enumerate() {
             if let Record::Evict(evict) = record {
-                let segments = evict.replacement.iter().flat_map(|replacement| &replacement.segments);
+                let segments =
+                    evict.replacement.iter().flat_map(|replacement| &replacement.segments);
                 for &segment in segments.filter(|id| tree.owner(**id).is_none()) {
                     put.entry(segment).or_insert(index);
                 }
@@ -60,13 +66,25 @@ impl<'t> Export<'t> {
         }
         let steps = IndexMap::from([(first(tree), Vec::new())]);
         let (calls, texts) = (FxHashMap::default(), FxHashMap::default());
-        Self { tree, threads, put, steps, calls, texts, tokens: FxHashMap::default(), logprobs: FxHashMap::default() }
+        Self {
+            tree,
+            threads,
+            put,
+            steps,
+            calls,
+            texts,
+            tokens: FxHashMap::default(),
+            logprobs: FxHashMap::default(),
+        }
     }
 
     fn trajectory(mut self) -> Result<Value, serde_json::Error> {
         for (index, record) in self.tree.records().iter().enumerate() {
             match record {
-                Record::Segment(segment) if self.tree.owner(segment.id).is_none() && !self.put.contains_key(&segment.id) => {
+                Record::Segment(segment)
+                    if self.tree.owner(segment.id).is_none()
+                        && !self.put.contains_key(&segment.id) =>
+                {
                     self.given(segment);
                 }
                 Record::Generation(generation) => self.call(generation),
@@ -84,9 +102,14 @@ impl<'t> Export<'t> {
         for record in self.tree.records() {
             let mut places = Vec::new();
             if let Record::Segment(segment) = record {
-                for (key, held) in [("text", &self.texts), ("tokens", &self.tokens), ("logprobs", &self.logprobs)] {
+                for (key, held) in
+                    [("text", &self.texts), ("tokens", &self.tokens), ("logprobs", &self.logprobs)]
+                {
                     if let Some((thread, at)) = held.get(&segment.id) {
-                        places.push((key, At { pointer: format!("{}{}", root(thread), at.pointer), ..at.clone() }));
+                        places.push((
+                            key,
+                            At { pointer: format!("{}{}", root(thread), at.pointer), ..at.clone() },
+                        ));
                     }
                 }
             }
@@ -129,7 +152,9 @@ impl<'t> Export<'t> {
     fn given(&mut self, segment: &Segment) {
         let text = segment.text.clone().unwrap_or_default();
         let caller = segment.result_of.as_ref().and_then(|call| self.calls.get(call)).cloned();
-        if let Some((thread, step)) = caller.filter(|(thread, _)| *thread == self.thread(segment.id)) {
+        if let Some((thread, step)) =
+            caller.filter(|(thread, _)| *thread == self.thread(segment.id))
+        {
             let result = json!({"source_call_id": segment.result_of, "content": text});
             let at = self.observe(&thread, step, result);
             self.text(segment, thread, at);
@@ -143,8 +168,11 @@ impl<'t> Export<'t> {
 
     fn observe(&mut self, thread: &Thread, step: usize, result: Value) -> String {
         let steps = self.steps.entry(thread.clone()).or_default();
-        let observation = steps[step].entry("observation").or_insert_with(|| json!({"results": []}));
-        let Some(results) = observation.get_mut("results").and_then(Value::as_array_mut) else { return String::new() };
+        let observation =
+            steps[step].entry("observation").or_insert_with(|| json!({"results": []}));
+        let Some(results) = observation.get_mut("results").and_then(Value::as_array_mut) else {
+            return String::new();
+        };
         results.push(result);
         format!("/{step}/observation/results/{}/content", results.len() - 1)
     }
@@ -160,13 +188,23 @@ impl<'t> Export<'t> {
         let (mut message, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
         for segment in generation.output.iter().filter_map(|&id| self.tree.segment(id)) {
             let text = segment.text.as_deref().unwrap_or_default();
-            let call = if segment.part == Some(Part::ToolCall) { skeleton::tool_call(segment) } else { None };
+            let call = if segment.part == Some(Part::ToolCall) {
+                skeleton::tool_call(segment)
+            } else {
+                None
+            };
             let at = match (call, segment.part) {
                 (Some(call), _) => {
                     calls.push(call);
-                    At { pointer: format!("/{step}/tool_calls/{}", calls.len() - 1), start: 0, end: 0 }
+                    At {
+                        pointer: format!("/{step}/tool_calls/{}", calls.len() - 1),
+                        start: 0,
+                        end: 0,
+                    }
                 }
-                (None, Some(Part::Reasoning)) => joined(&mut reasoning, text, format!("/{step}/reasoning_content")),
+                (None, Some(Part::Reasoning)) => {
+                    joined(&mut reasoning, text, format!("/{step}/reasoning_content"))
+                }
                 (None, _) => joined(&mut message, text, format!("/{step}/message")),
             };
             self.texts.entry(segment.id).or_insert((thread.clone(), at));
@@ -174,8 +212,9 @@ impl<'t> Export<'t> {
                 self.calls.insert(call.clone(), (thread.clone(), step));
             }
         }
-        let mut fields =
-            object(json!({"source": "agent", "model_name": generation.policy, "message": message, "llm_call_count": 1}));
+        let mut fields = object(
+            json!({"source": "agent", "model_name": generation.policy, "message": message, "llm_call_count": 1}),
+        );
         if !reasoning.is_empty() {
             fields.insert("reasoning_content".into(), reasoning.into());
         }
@@ -191,14 +230,20 @@ impl<'t> Export<'t> {
     /// The ids of a call, where all of them are known.
     fn metrics(&mut self, generation: &Generation, thread: &Thread, step: usize) -> Option<Value> {
         let spans = self.tree.spans(generation.context)?;
-        let known = |id: &SegmentId| self.tree.segment(*id).is_some_and(|segment| segment.tokens.is_some());
+        let known =
+            |id: &SegmentId| self.tree.segment(*id).is_some_and(|segment| segment.tokens.is_some());
         if !spans.iter().all(|span| known(&span.segment)) || !generation.output.iter().all(known) {
             return None;
         }
         let (mut prompt, mut completion, mut logprobs) = (Vec::new(), Vec::new(), Some(Vec::new()));
         for span in &spans {
             let ids = self.tree.tokens(*span);
-            if span.start == 0 && self.tree.segment(span.segment).is_some_and(|segment| segment.extent() == ids.len()) {
+            if span.start == 0
+                && self
+                    .tree
+                    .segment(span.segment)
+                    .is_some_and(|segment| segment.extent() == ids.len())
+            {
                 let at = At {
                     pointer: format!("/{step}/metrics/prompt_token_ids"),
                     start: prompt.len(),
@@ -211,13 +256,18 @@ impl<'t> Export<'t> {
         for segment in generation.output.iter().filter_map(|&id| self.tree.segment(id)) {
             let ids = segment.tokens.as_deref().unwrap_or_default();
             let (start, end) = (completion.len(), completion.len() + ids.len());
-            let at = |list: &str| (thread.clone(), At { pointer: format!("/{step}/metrics/{list}"), start, end });
+            let at = |list: &str| {
+                (thread.clone(), At { pointer: format!("/{step}/metrics/{list}"), start, end })
+            };
             self.tokens.entry(segment.id).or_insert_with(|| at("completion_token_ids"));
             self.logprobs.entry(segment.id).or_insert_with(|| at("logprobs"));
-            logprobs = logprobs.zip(segment.logprobs.as_ref()).map(|(all, own)| [all, own.clone()].concat());
+            logprobs = logprobs
+                .zip(segment.logprobs.as_ref())
+                .map(|(all, own)| [all, own.clone()].concat());
             completion.extend_from_slice(ids);
         }
-        let mut metrics = object(json!({"prompt_token_ids": prompt, "completion_token_ids": completion}));
+        let mut metrics =
+            object(json!({"prompt_token_ids": prompt, "completion_token_ids": completion}));
         if let Some(logprobs) = logprobs {
             metrics.insert("logprobs".into(), logprobs.into());
         }
@@ -227,8 +277,11 @@ impl<'t> Export<'t> {
     /// A step that says that the context changed; what was put in is its observation.
     fn evict(&mut self, evict: &Evict, index: usize) {
         let replacement = evict.replacement.as_ref();
-        let segments: Vec<&Segment> =
-            replacement.iter().flat_map(|replacement| &replacement.segments).filter_map(|&id| self.tree.segment(id)).collect();
+        let segments: Vec<&Segment> = replacement
+            .iter()
+            .flat_map(|replacement| &replacement.segments)
+            .filter_map(|&id| self.tree.segment(id))
+            .collect();
         let behind = self.tree.spans(evict.context).unwrap_or_default();
         let held = segments
             .iter()
@@ -236,15 +289,23 @@ impl<'t> Export<'t> {
             .find(|id| self.put.contains_key(id))
             .or(behind.first().map(|span| span.segment));
         let thread = held.map_or_else(|| first(self.tree), |id| self.thread(id));
-        let summary = replacement.is_some_and(|replacement| replacement.kind == ReplacementKind::Summary);
+        let summary =
+            replacement.is_some_and(|replacement| replacement.kind == ReplacementKind::Summary);
         let kind = if summary { "compaction" } else { "pruning" };
         let mut management = object(json!({"type": kind}));
-        let put: Vec<SegmentId> = replacement.map_or_else(Vec::new, |replacement| replacement.segments.clone());
-        let is_system = |id: SegmentId| self.tree.segment(id).is_some_and(|segment| segment.role == Role::System);
+        let put: Vec<SegmentId> =
+            replacement.map_or_else(Vec::new, |replacement| replacement.segments.clone());
+        let is_system = |id: SegmentId| {
+            self.tree.segment(id).is_some_and(|segment| segment.role == Role::System)
+        };
         if behind.iter().all(|span| put.contains(&span.segment) || is_system(span.segment)) {
             management.insert("boundary".into(), "replace".into());
         }
-        let message = if summary { "The context was compacted." } else { "A part of the context was taken out." };
+        let message = if summary {
+            "The context was compacted."
+        } else {
+            "A part of the context was taken out."
+        };
         let fields = json!({"source": "system", "message": message, "extra": {"context_management": management}});
         let step = self.push(&thread, object(fields));
         for segment in segments {

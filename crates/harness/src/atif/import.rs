@@ -21,7 +21,11 @@ pub(super) struct Part {
     pub(super) key: String,
 }
 
-pub(super) fn convert(input: &Input, documents: Vec<Document>, draft: Draft) -> Result<Conversion, HarnessError> {
+pub(super) fn convert(
+    input: &Input,
+    documents: Vec<Document>,
+    draft: Draft,
+) -> Result<Conversion, HarnessError> {
     let mut files = Files {
         input,
         draft,
@@ -38,17 +42,22 @@ pub(super) fn convert(input: &Input, documents: Vec<Document>, draft: Draft) -> 
     let Files { mut draft, parts, .. } = files;
     if let Some(first) = parts.first() {
         let agent = &first.trajectory.agent;
-        draft.header.harness = format!("atif {}", agent.name.as_deref().unwrap_or_default()).trim_end().to_owned();
+        draft.header.harness =
+            format!("atif {}", agent.name.as_deref().unwrap_or_default()).trim_end().to_owned();
         draft.header.harness_version.clone_from(&agent.version);
     }
-    let calls = || parts.iter().flat_map(|part| &part.trajectory.steps).filter(|step| step.is_call());
+    let calls =
+        || parts.iter().flat_map(|part| &part.trajectory.steps).filter(|step| step.is_call());
     if calls().next().is_some() && calls().all(|step| step.ids().is_some()) {
         draft.header.fidelity = Fidelity::Token;
         return super::tokens::convert(draft, parts);
     }
     let with = calls().filter(|step| step.ids().is_some()).count();
     if let Some(first) = parts.first().filter(|_| with > 0) {
-        let message = format!("only {with} of {} calls have token ids; they are left out, and text is read", calls().count());
+        let message = format!(
+            "only {with} of {} calls have token ids; they are left out, and text is read",
+            calls().count()
+        );
         draft.warn(&first.spot.at, "steps[].metrics", "partial-ids", message);
     }
     let mut script = Script::of(draft);
@@ -76,7 +85,12 @@ impl Files<'_> {
         let trajectory = match Trajectory::deserialize_checked(value) {
             Ok(trajectory) => trajectory,
             Err((key, message)) => {
-                self.draft.fault(&spot.at, &key, "field", format!("{message}; the trajectory is left out"));
+                self.draft.fault(
+                    &spot.at,
+                    &key,
+                    "field",
+                    format!("{message}; the trajectory is left out"),
+                );
                 return Ok(());
             }
         };
@@ -102,17 +116,30 @@ impl Files<'_> {
         self.parts.push(Part { trajectory, thread, spot: spot.clone(), key: key.to_owned() });
         if let Some(name) = continued {
             match self.beside(folder, &name)? {
-                Some(documents) => documents.into_iter().try_for_each(|document| self.document(document, None))?,
+                Some(documents) => {
+                    documents.into_iter().try_for_each(|document| self.document(document, None))?
+                }
                 None => {
-                    let message = format!("the run goes on in {name}, which does not lie beside it");
+                    let message =
+                        format!("the run goes on in {name}, which does not lie beside it");
                     self.draft.warn(&spot.at, "continued_trajectory_ref", "missing-file", message);
                 }
             }
         }
         for (index, subagent) in subagents.into_iter().enumerate() {
-            let name = subagent.trajectory_id.clone().or(subagent.session_id.clone()).or(subagent.agent.name.clone());
+            let name = subagent
+                .trajectory_id
+                .clone()
+                .or(subagent.session_id.clone())
+                .or(subagent.agent.name.clone());
             let thread = self.thread(&name.unwrap_or_else(|| "subagent".into()));
-            self.trajectory(subagent, Some(thread), spot, &format!("{key}subagent_trajectories[{index}]."), folder)?;
+            self.trajectory(
+                subagent,
+                Some(thread),
+                spot,
+                &format!("{key}subagent_trajectories[{index}]."),
+                folder,
+            )?;
         }
         for path in paths {
             for document in self.beside(folder, &path)?.unwrap_or_default() {
@@ -142,10 +169,19 @@ impl Files<'_> {
         if path.contains("..") || path.starts_with('/') || self.read.contains(&path) {
             return Ok(None);
         }
-        let Some(member) = self.input.beside(parent)?.into_iter().find(|member| member.listed == path) else { return Ok(None) };
+        let Some(member) =
+            self.input.beside(parent)?.into_iter().find(|member| member.listed == path)
+        else {
+            return Ok(None);
+        };
         self.read.insert(path);
-        if let Ok(Some(other)) = detect::told(&member).map(|found| found.filter(|&found| found != Harness::Atif)) {
-            let message = format!("{name} looks like {} and not like an ATIF trajectory; it is not read", other.title());
+        if let Ok(Some(other)) =
+            detect::told(&member).map(|found| found.filter(|&found| found != Harness::Atif))
+        {
+            let message = format!(
+                "{name} looks like {} and not like an ATIF trajectory; it is not read",
+                other.title()
+            );
             self.draft.warn(&Location::line(&member.name, 1), "", "no-trajectory", message);
             return Ok(Some(Vec::new()));
         }
@@ -159,6 +195,7 @@ impl Files<'_> {
 impl Trajectory {
     /// The trajectory, or the key that is at fault and why.
     fn deserialize_checked(value: Value) -> Result<Self, (String, String)> {
-        serde_path_to_error::deserialize(value).map_err(|error| (error.path().to_string(), error.inner().to_string()))
+        serde_path_to_error::deserialize(value)
+            .map_err(|error| (error.path().to_string(), error.inner().to_string()))
     }
 }

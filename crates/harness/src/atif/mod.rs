@@ -1,21 +1,28 @@
-//! Trajectories in the Agent Trajectory Interchange Format (ATIF), versions 1.0 to 1.8, read and written.
+//! Trajectories in the Agent Trajectory Interchange Format (ATIF), versions 1.0 to 1.8, read and
+//! written.
 //!
 //! # What a trajectory becomes
-//! - **Generations** are agent steps that called a model: not those of `llm_call_count` 0, which the harness made, and not those of
-//!   `is_copied_context`, which were sampled elsewhere and are context here. Where all of them have `prompt_token_ids` and
-//!   `completion_token_ids`, contexts are those ids, and evictions are where a prompt does not extend the one before (inferred).
-//! - **Contexts** are otherwise the steps in order: messages, reasoning, tool calls as `{"id","name","input"}`, observations; a result
-//!   that names no call is the environment's message. Reasoning is taken as a provider's words and carries no loss.
-//! - **`extra.context_management`** with `boundary` `replace` takes out everything but the leading system steps and puts the step's
-//!   observation in its place, or nothing, because the message of such a step is a note to the reader; `truncate` takes out and
-//!   puts nothing; `append` (an injection) adds the observation, else the message. Its author is the call that the step makes, if any.
-//! - **`continued_trajectory_ref`** names the file that the run goes on in, read where it lies beside; its first context is compared
-//!   with the last one here. **`subagent_trajectories`**, and files that observations refer to, are threads of their own.
+//! - **Generations** are agent steps that called a model: not those of `llm_call_count` 0, which
+//!   the harness made, and not those of `is_copied_context`, which were sampled elsewhere and are
+//!   context here. Where all of them have `prompt_token_ids` and `completion_token_ids`, contexts
+//!   are those ids, and evictions are where a prompt does not extend the one before (inferred).
+//! - **Contexts** are otherwise the steps in order: messages, reasoning, tool calls as
+//!   `{"id","name","input"}`, observations; a result that names no call is the environment's
+//!   message. Reasoning is taken as a provider's words and carries no loss.
+//! - **`extra.context_management`** with `boundary` `replace` takes out everything but the leading
+//!   system steps and puts the step's observation in its place, or nothing, because the message of
+//!   such a step is a note to the reader; `truncate` takes out and puts nothing; `append` (an
+//!   injection) adds the observation, else the message. Its author is the call that the step makes,
+//!   if any.
+//! - **`continued_trajectory_ref`** names the file that the run goes on in, read where it lies
+//!   beside; its first context is compared with the last one here. **`subagent_trajectories`**, and
+//!   files that observations refer to, are threads of their own.
 //!
 //! # What is written
-//! [`write()`] writes one trajectory: the main thread as steps, every other thread under `subagent_trajectories`. What the format
-//! cannot say travels in `extra.eviction_records`: every record, in order, with the place of its text and ids in the steps instead of
-//! a copy of them. A trajectory that has it is read back record for record.
+//! [`write()`] writes one trajectory: the main thread as steps, every other thread under
+//! `subagent_trajectories`. What the format cannot say travels in `extra.eviction_records`: every
+//! record, in order, with the place of its text and ids in the steps instead of a copy of them. A
+//! trajectory that has it is read back record for record.
 mod export;
 mod import;
 mod model;
@@ -40,7 +47,8 @@ pub(crate) const FORMAT: Format = Format::new("atif", "an ATIF trajectory", is_t
 
 fn is_trajectory(shape: &Shape) -> bool {
     let named = shape.text("schema_version").is_some_and(|version| version.starts_with("ATIF"));
-    shape.kind("steps") == Some(Kind::List) && (named || shape.has_all(&["steps[].step_id", "steps[].source"]))
+    shape.kind("steps") == Some(Kind::List)
+        && (named || shape.has_all(&["steps[].step_id", "steps[].source"]))
 }
 
 /// A trajectory as it was read.
@@ -76,7 +84,11 @@ fn read(member: &Member, draft: &mut Draft) -> Result<Vec<Document>, HarnessErro
     let (options, mut report) = (draft.options, std::mem::take(&mut draft.report));
     let mut documents = Vec::new();
     let read = member.values(options, &mut report, |value: Value, at, _| {
-        documents.push(Document { value, member: member.clone(), spot: Spot { file, at: at.clone() } });
+        documents.push(Document {
+            value,
+            member: member.clone(),
+            spot: Spot { file, at: at.clone() },
+        });
     });
     draft.report = report;
     read.map(|()| documents)

@@ -91,7 +91,9 @@ impl Trajectory {
 impl Step {
     /// Whether a model was called in it, here and not in another trajectory.
     pub(super) fn is_call(&self) -> bool {
-        self.source == "agent" && self.is_copied_context != Some(true) && self.llm_call_count != Some(0)
+        self.source == "agent"
+            && self.is_copied_context != Some(true)
+            && self.llm_call_count != Some(0)
     }
 
     pub(super) fn boundary(&self) -> Option<Boundary> {
@@ -117,7 +119,8 @@ impl Step {
     }
 }
 
-/// The text of a message or an observation: text, or parts of which those without text are their JSON.
+/// The text of a message or an observation: text, or parts of which those without text are their
+/// JSON.
 pub(super) fn text(content: &Value) -> String {
     match content {
         Value::Null => String::new(),

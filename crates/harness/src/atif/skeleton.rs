@@ -12,8 +12,13 @@ pub(super) struct At {
     pub(super) end: usize,
 }
 
-/// A record without what stands elsewhere; a place counts only if it holds exactly what the record does.
-pub(super) fn of(record: &Record, places: &[(&'static str, At)], trajectory: &Value) -> Result<Value, serde_json::Error> {
+/// A record without what stands elsewhere; a place counts only if it holds exactly what the record
+/// does.
+pub(super) fn of(
+    record: &Record,
+    places: &[(&'static str, At)],
+    trajectory: &Value,
+) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(record)?;
     let Value::Object(fields) = &mut value else { return Ok(value) };
     for (key, at) in places {
@@ -29,27 +34,38 @@ pub(super) fn of(record: &Record, places: &[(&'static str, At)], trajectory: &Va
 pub(super) fn records(trajectory: &Value, kept: &Value) -> Result<Vec<Record>, String> {
     let version = kept.get("version").and_then(Value::as_u64);
     if version != Some(1) {
-        return Err(format!("the records that the trajectory was written from are of version {version:?}, not 1"));
+        return Err(format!(
+            "the records that the trajectory was written from are of version {version:?}, not 1"
+        ));
     }
-    let list = kept.get("records").and_then(Value::as_array).ok_or("the trajectory keeps no list of records")?;
+    let list = kept
+        .get("records")
+        .and_then(Value::as_array)
+        .ok_or("the trajectory keeps no list of records")?;
     let mut records = Vec::with_capacity(list.len());
     for (index, value) in list.iter().enumerate() {
         let mut value = value.clone();
         if let Value::Object(fields) = &mut value {
             fill(trajectory, fields).map_err(|why| format!("record {index}: {why}"))?;
         }
-        records.push(serde_json::from_value(value).map_err(|error| format!("record {index}: {error}"))?);
+        records.push(
+            serde_json::from_value(value).map_err(|error| format!("record {index}: {error}"))?,
+        );
     }
     match records.first() {
         Some(Record::Header(_)) => Ok(records),
-        _ => Err("the records that the trajectory was written from do not begin with a header".into()),
+        _ => {
+            Err("the records that the trajectory was written from do not begin with a header"
+                .into())
+        }
     }
 }
 
 fn fill(trajectory: &Value, fields: &mut Map<String, Value>) -> Result<(), String> {
     for key in ["text", "tokens", "logprobs"] {
         let Some(at) = fields.shift_remove(&format!("{key}_at")) else { continue };
-        let (pointer, start, end): (String, usize, usize) = serde_json::from_value(at).map_err(|error| error.to_string())?;
+        let (pointer, start, end): (String, usize, usize) =
+            serde_json::from_value(at).map_err(|error| error.to_string())?;
         let held = resolve(trajectory, &At { pointer: pointer.clone(), start, end });
         let held = held.ok_or_else(|| format!("nothing stands at {pointer}, {start} to {end}"))?;
         fields.insert(key.to_owned(), held);
@@ -61,11 +77,16 @@ fn fill(trajectory: &Value, fields: &mut Map<String, Value>) -> Result<(), Strin
 fn resolve(trajectory: &Value, at: &At) -> Option<Value> {
     match trajectory.pointer(&at.pointer)? {
         Value::String(text) => text.get(at.start..at.end).map(Value::from),
-        Value::Array(items) => items.get(at.start..at.end).map(|items| Value::Array(items.to_vec())),
+        Value::Array(items) => {
+            items.get(at.start..at.end).map(|items| Value::Array(items.to_vec()))
+        }
         Value::Object(call) => {
             let field = |key: &str| call.get(key).and_then(Value::as_str);
             let arguments = call.get("arguments")?.to_string();
-            Some(crate::wording::call(field("tool_call_id")?, field("function_name")?, &arguments).into())
+            Some(
+                crate::wording::call(field("tool_call_id")?, field("function_name")?, &arguments)
+                    .into(),
+            )
         }
         _ => None,
     }
@@ -74,6 +95,7 @@ fn resolve(trajectory: &Value, at: &At) -> Option<Value> {
 /// The id, name and arguments of a tool call's text, where it is such.
 pub(super) fn tool_call(segment: &Segment) -> Option<Value> {
     let call: Value = serde_json::from_str(segment.text.as_deref()?).ok()?;
-    let (id, name, input) = (call.get("id")?.as_str()?, call.get("name")?.as_str()?, call.get("input")?);
+    let (id, name, input) =
+        (call.get("id")?.as_str()?, call.get("name")?.as_str()?, call.get("input")?);
     Some(json!({"tool_call_id": id, "function_name": name, "arguments": input}))
 }

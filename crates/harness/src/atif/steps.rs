@@ -44,7 +44,10 @@ impl Steps {
                 self.heads.clear();
             }
             None => {
-                let given = steps.iter().take_while(|step| !step.is_call() && step.boundary().is_none()).count();
+                let given = steps
+                    .iter()
+                    .take_while(|step| !step.is_call() && step.boundary().is_none())
+                    .count();
                 let rest = steps.split_off(given);
                 self.continued(script, &steps, &spot, &key);
                 steps = rest;
@@ -56,15 +59,22 @@ impl Steps {
         }
     }
 
-    /// Ordinals that stand twice say that steps of two runs were mixed, or that a step was written twice.
+    /// Ordinals that stand twice say that steps of two runs were mixed, or that a step was written
+    /// twice.
     fn ordinals(&self, script: &mut Script, steps: &[Step], spot: &Spot, key: &str) {
         let mut seen: FxHashMap<i64, usize> = FxHashMap::default();
         for (index, step) in steps.iter().enumerate() {
             let Some(id) = step.step_id else { continue };
             if let Some(first) = seen.insert(id, index) {
-                let message =
-                    format!("step_id {id} stands at steps[{first}] already; both are taken, in the order of the file");
-                script.draft.fault(&spot.at, &format!("{key}steps[{index}].step_id"), "duplicate-step", message);
+                let message = format!(
+                    "step_id {id} stands at steps[{first}] already; both are taken, in the order of the file"
+                );
+                script.draft.fault(
+                    &spot.at,
+                    &format!("{key}steps[{index}].step_id"),
+                    "duplicate-step",
+                    message,
+                );
             }
         }
     }
@@ -77,23 +87,42 @@ impl Steps {
             let told = said(step, spot, &key).into_iter().chain(observed(step, spot, &key));
             items.push(Item::Told(told.collect()));
         }
-        let change = Change { evidence: pleach_tree::Evidence::Inferred, ..Change::new(ReplacementKind::Summary) };
+        let change = Change {
+            evidence: pleach_tree::Evidence::Inferred,
+            ..Change::new(ReplacementKind::Summary)
+        };
         let list = List { items, change };
-        self.last = Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
+        self.last =
+            Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
         self.heads.clear();
     }
 
-    fn step(&mut self, script: &mut Script, step: Step, model: Option<&str>, spot: &Spot, key: &str) {
+    fn step(
+        &mut self,
+        script: &mut Script,
+        step: Step,
+        model: Option<&str>,
+        spot: &Spot,
+        key: &str,
+    ) {
         let boundary = step.boundary();
         let mut call = None;
         if step.is_call() {
             if step.llm_call_count.is_some_and(|count| count > 1) {
-                let message =
-                    format!("the step is {} calls in one; it is taken as one", step.llm_call_count.unwrap_or_default());
-                script.draft.warn(&spot.at, &format!("{key}.llm_call_count"), "aggregated-calls", message);
+                let message = format!(
+                    "the step is {} calls in one; it is taken as one",
+                    step.llm_call_count.unwrap_or_default()
+                );
+                script.draft.warn(
+                    &spot.at,
+                    &format!("{key}.llm_call_count"),
+                    "aggregated-calls",
+                    message,
+                );
             }
             let model: Option<Arc<str>> = step.model_name.as_deref().or(model).map(Into::into);
-            let node = Node::Call(Call { output: said(&step, spot, key), model, ..Call::default() });
+            let node =
+                Node::Call(Call { output: said(&step, spot, key), model, ..Call::default() });
             call = Some(script.push(self.last, self.conversation, spot, node));
             (self.last, self.begun) = (call, true);
         } else if boundary.is_none() || step.source == "agent" {
@@ -107,8 +136,14 @@ impl Steps {
             }
             Some(Boundary::Unsaid) => {
                 let message = "the step takes something out of the context and does not say what; the context stays as it is";
-                script.draft.warn(&spot.at, &format!("{key}.extra.context_management"), "pruning-unsaid", message);
-                let results = if step.source == "agent" { observed(&step, spot, key) } else { Vec::new() };
+                script.draft.warn(
+                    &spot.at,
+                    &format!("{key}.extra.context_management"),
+                    "pruning-unsaid",
+                    message,
+                );
+                let results =
+                    if step.source == "agent" { observed(&step, spot, key) } else { Vec::new() };
                 self.put(script, results, spot, false);
             }
             Some(boundary) => self.rewrite(script, &step, boundary, call, spot, key),
@@ -128,9 +163,18 @@ impl Steps {
         }
     }
 
-    fn rewrite(&mut self, script: &mut Script, step: &Step, boundary: Boundary, call: Option<usize>, spot: &Spot, key: &str) {
+    fn rewrite(
+        &mut self,
+        script: &mut Script,
+        step: &Step,
+        boundary: Boundary,
+        call: Option<usize>,
+        spot: &Spot,
+        key: &str,
+    ) {
         let mut items: Vec<Item> = self.heads.iter().copied().map(Item::Of).collect();
-        let put = if boundary == Boundary::Replace { observed(step, spot, key) } else { Vec::new() };
+        let put =
+            if boundary == Boundary::Replace { observed(step, spot, key) } else { Vec::new() };
         let kind = if put.is_empty() { ReplacementKind::None } else { ReplacementKind::Summary };
         // A summary is the harness's message to the policy, whatever wrote it.
         let told = |mut segment: Segment| {
@@ -141,7 +185,8 @@ impl Steps {
         items.push(Item::New(put.into_iter().map(told).collect()));
         let author = call.map_or_else(|| Author::Known(By::new(ByKind::Unknown)), Author::Of);
         let list = List { items, change: Change::new(kind).by(author) };
-        self.last = Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
+        self.last =
+            Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
     }
 }
 
@@ -157,7 +202,8 @@ fn said(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
                 segments.push(script::said(SegmentPart::Content, message));
             }
             for call in step.tool_calls.iter().flatten() {
-                let arguments = if call.arguments.is_null() { "{}".into() } else { call.arguments.to_string() };
+                let arguments =
+                    if call.arguments.is_null() { "{}".into() } else { call.arguments.to_string() };
                 segments.push(script::call(&call.tool_call_id, &call.function_name, &arguments));
             }
         }
@@ -165,7 +211,11 @@ fn said(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
         _ => segments.push(script::text(Role::User, Origin::Human, message)),
     }
     if !step.is_call() && step.source == "agent" {
-        let origin = if step.is_copied_context == Some(true) { Origin::ExternalModel } else { Origin::Harness };
+        let origin = if step.is_copied_context == Some(true) {
+            Origin::ExternalModel
+        } else {
+            Origin::Harness
+        };
         segments.iter_mut().for_each(|segment| segment.origin = origin);
     }
     segments.into_iter().map(|segment| spot.segment(key, segment)).collect()
@@ -174,14 +224,16 @@ fn said(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
 /// What a step observed.
 fn observed(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
     let results = step.observation.iter().flat_map(|observation| &observation.results);
-    let observed = results.enumerate().filter(|(_, result)| !result.content.is_null()).map(|(index, result)| {
-        let content = text(&result.content);
-        let segment = match &result.source_call_id {
-            Some(call) => script::result(call, content, false),
-            None => script::text(Role::User, Origin::Environment, content),
-        };
-        spot.segment(format!("{key}.observation.results[{index}]"), segment)
-    });
+    let observed = results.enumerate().filter(|(_, result)| !result.content.is_null()).map(
+        |(index, result)| {
+            let content = text(&result.content);
+            let segment = match &result.source_call_id {
+                Some(call) => script::result(call, content, false),
+                None => script::text(Role::User, Origin::Environment, content),
+            };
+            spot.segment(format!("{key}.observation.results[{index}]"), segment)
+        },
+    );
     observed.collect()
 }
 

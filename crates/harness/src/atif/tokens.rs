@@ -15,11 +15,14 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
     for part in parts {
         thread = part.thread.unwrap_or(thread);
         let model = part.trajectory.agent.model_name;
-        for (index, step) in part.trajectory.steps.iter().enumerate().filter(|(_, step)| step.is_call()) {
+        for (index, step) in
+            part.trajectory.steps.iter().enumerate().filter(|(_, step)| step.is_call())
+        {
             let Some((prompt, completion)) = step.ids() else { continue };
             let key = format!("{}steps[{index}]", part.key);
             let segment = segment(&mut draft, step, completion, &part.spot.at, &key);
-            let model: Option<Arc<str>> = step.model_name.as_deref().or(model.as_deref()).map(Into::into);
+            let model: Option<Arc<str>> =
+                step.model_name.as_deref().or(model.as_deref()).map(Into::into);
             let call = Call {
                 rollout: "r0".into(),
                 thread: Some(thread.clone()),
@@ -38,14 +41,25 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
     draft.finish()
 }
 
-fn segment(draft: &mut Draft, step: &Step, completion: &[u32], at: &pleach_tree::Location, key: &str) -> Segment {
-    let mut segment = Segment::new(SegmentId(0), Role::Assistant, Origin::Policy).with_tokens(completion.to_vec());
+fn segment(
+    draft: &mut Draft,
+    step: &Step,
+    completion: &[u32],
+    at: &pleach_tree::Location,
+    key: &str,
+) -> Segment {
+    let mut segment = Segment::new(SegmentId(0), Role::Assistant, Origin::Policy)
+        .with_tokens(completion.to_vec());
     segment.logprobs = step.metrics.as_ref().and_then(|metrics| metrics.logprobs.clone());
     let sound = |logprobs: &Vec<f64>| {
-        logprobs.len() == completion.len() && logprobs.iter().all(|value| value.is_finite() && *value <= 0.0)
+        logprobs.len() == completion.len()
+            && logprobs.iter().all(|value| value.is_finite() && *value <= 0.0)
     };
     if segment.logprobs.as_ref().is_some_and(|logprobs| !sound(logprobs)) {
-        let message = format!("the log-probabilities are not {} numbers of at most 0; they are dropped", completion.len());
+        let message = format!(
+            "the log-probabilities are not {} numbers of at most 0; they are dropped",
+            completion.len()
+        );
         draft.fault(at, &format!("{key}.metrics.logprobs"), "logprobs", message);
         segment.logprobs = None;
     }

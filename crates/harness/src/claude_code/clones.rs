@@ -1,4 +1,5 @@
-//! Calls that stand in several conversations of a session: the file of a forked sub-agent begins with the call that forked it.
+//! Calls that stand in several conversations of a session: the file of a forked sub-agent begins
+//! with the call that forked it.
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -7,10 +8,16 @@ use super::link::Links;
 use super::load::Session;
 use super::turns::{Turn, TurnKind};
 
-/// The turns that repeat a call of another conversation, each with the turn of that call; marks their lines as copies.
+/// The turns that repeat a call of another conversation, each with the turn of that call; marks
+/// their lines as copies.
 ///
-/// A fork repeats a call of the conversation that it goes on from. Of others that say the same under one id, the first has the call.
-pub(super) fn find(session: &mut Session, links: &Links, turns: &[Turn]) -> FxHashMap<usize, usize> {
+/// A fork repeats a call of the conversation that it goes on from. Of others that say the same
+/// under one id, the first has the call.
+pub(super) fn find(
+    session: &mut Session,
+    links: &Links,
+    turns: &[Turn],
+) -> FxHashMap<usize, usize> {
     if links.conversations.len() < 2 {
         return FxHashMap::default();
     }
@@ -23,15 +30,25 @@ pub(super) fn find(session: &mut Session, links: &Links, turns: &[Turn]) -> FxHa
     let mut clones = FxHashMap::default();
     for group in by_message.values().filter(|group| group.len() > 1) {
         for &turn in group {
-            let parent = links.conversations[turns[turn].conversation].forks.map(|entry| links.conversation[entry]);
-            let same = |&&other: &&usize| Some(turns[other].conversation) == parent && repeats(session, turns, turn, other);
+            let parent = links.conversations[turns[turn].conversation]
+                .forks
+                .map(|entry| links.conversation[entry]);
+            let same = |&&other: &&usize| {
+                Some(turns[other].conversation) == parent && repeats(session, turns, turn, other)
+            };
             clones.extend(group.iter().find(same).map(|&other| (turn, other)));
         }
         let mut firsts: Vec<usize> = Vec::new();
-        let rest: Vec<usize> = group.iter().copied().filter(|turn| !clones.contains_key(turn)).collect();
+        let rest: Vec<usize> =
+            group.iter().copied().filter(|turn| !clones.contains_key(turn)).collect();
         for turn in rest {
-            let elsewhere = |&&first: &&usize| turns[first].conversation != turns[turn].conversation;
-            match firsts.iter().filter(elsewhere).find(|&&first| repeats(session, turns, turn, first)) {
+            let elsewhere =
+                |&&first: &&usize| turns[first].conversation != turns[turn].conversation;
+            match firsts
+                .iter()
+                .filter(elsewhere)
+                .find(|&&first| repeats(session, turns, turn, first))
+            {
                 Some(&first) => {
                     clones.insert(turn, first);
                 }
@@ -39,16 +56,22 @@ pub(super) fn find(session: &mut Session, links: &Links, turns: &[Turn]) -> FxHa
             }
         }
     }
-    let mut copied: Vec<usize> = clones.keys().flat_map(|&turn| lines(turns, turn)).copied().collect();
+    let mut copied: Vec<usize> =
+        clones.keys().flat_map(|&turn| lines(turns, turn)).copied().collect();
     copied.sort_unstable();
     copied.into_iter().for_each(|entry| session.copied(entry));
     clones
 }
 
-/// Whether a turn says nothing that another one does not say; a clone may lack parts that were not written yet.
+/// Whether a turn says nothing that another one does not say; a clone may lack parts that were not
+/// written yet.
 fn repeats(session: &Session, turns: &[Turn], turn: usize, other: usize) -> bool {
-    let said =
-        |turn| lines(turns, turn).iter().filter_map(|&line| session.entries[line].assistant()).flat_map(|call| &call.said);
+    let said = |turn| {
+        lines(turns, turn)
+            .iter()
+            .filter_map(|&line| session.entries[line].assistant())
+            .flat_map(|call| &call.said)
+    };
     said(turn).all(|part| said(other).any(|other| other == part))
 }
 

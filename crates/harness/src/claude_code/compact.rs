@@ -1,7 +1,7 @@
 //! Full compactions.
 use pleach_tree::{
-    By, ByKind, Evict, Evicted, Evidence, Extra, ForkReason, Origin, Place, Replace, Replacement, ReplacementKind, Role,
-    SegmentId,
+    By, ByKind, Evict, Evicted, Evidence, Extra, ForkReason, Origin, Place, Replace, Replacement,
+    ReplacementKind, Role, SegmentId,
 };
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::summary::cut;
 use super::turns::TurnKind;
 
 impl Replay<'_> {
-    /// A compaction: the summariser is called on the context, which then leaves but for what is preserved.
+    /// A compaction: the summariser is called on the context, which then leaves but for what is
+    /// preserved.
     pub(super) fn compact(&mut self, index: usize, state: &mut State) {
         let links = self.links;
         let compaction = &links.compactions[index];
@@ -25,11 +26,13 @@ impl Replay<'_> {
         let preserved = self.preserved(compaction, &list);
         state.era = self.era();
         if summary.is_empty() {
-            let message = "no summary follows the boundary; what it compacted leaves without one".into();
+            let message =
+                "no summary follows the boundary; what it compacted leaves without one".into();
             self.session.fault(compaction.boundary, "subtype", "no-summary", message);
         }
         let kept: FxHashSet<SegmentId> = preserved.iter().copied().collect();
-        let evicted: Vec<SegmentId> = list.iter().copied().filter(|segment| !kept.contains(segment)).collect();
+        let evicted: Vec<SegmentId> =
+            list.iter().copied().filter(|segment| !kept.contains(segment)).collect();
         let in_order = list.iter().filter(|segment| kept.contains(segment)).eq(&preserved);
         let after: Vec<SegmentId> = match compaction.summary_last {
             true => preserved.iter().chain(&summary).copied().collect(),
@@ -42,7 +45,13 @@ impl Replay<'_> {
         if evicted.is_empty() || !in_order {
             let there: FxHashSet<SegmentId> = list.iter().copied().collect();
             self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
-            let replace = Replace { context: held.id, from: held.id, segments: after, by: Some(by), extra: Extra::new() };
+            let replace = Replace {
+                context: held.id,
+                from: held.id,
+                segments: after,
+                by: Some(by),
+                extra: Extra::new(),
+            };
             state.held = Some(self.records.replace(held, replace));
             return;
         }
@@ -53,7 +62,9 @@ impl Replay<'_> {
             evicted: evicted.into_iter().map(Evicted::whole).collect(),
             replacement: Some(Replacement::new(ReplacementKind::Summary, summary, place)),
             by: Some(by),
-            trigger: self.session.entries[compaction.boundary].boundary().and_then(|boundary| boundary.trigger),
+            trigger: self.session.entries[compaction.boundary]
+                .boundary()
+                .and_then(|boundary| boundary.trigger),
             evidence: Some(Evidence::Recorded),
             extra: Extra::new(),
         };
@@ -62,11 +73,15 @@ impl Replay<'_> {
 
     /// Plays the summariser's conversation and says who wrote the summary.
     fn summarise(&mut self, index: usize, state: &State) -> By {
-        let Some((conversation, turn)) = self.summarisers[index].as_ref().map(|found| (found.conversation, found.turn)) else {
+        let Some((conversation, turn)) =
+            self.summarisers[index].as_ref().map(|found| (found.conversation, found.turn))
+        else {
             return By::new(ByKind::Unknown);
         };
         let own = match &self.turns.turns[turn].kind {
-            TurnKind::Call(lines) => lines.iter().find_map(|&line| self.session.entries[line].assistant()?.model.clone()),
+            TurnKind::Call(lines) => {
+                lines.iter().find_map(|&line| self.session.entries[line].assistant()?.model.clone())
+            }
             _ => None,
         };
         let external = own.is_some() && state.model.is_some() && own != state.model;
@@ -83,11 +98,14 @@ impl Replay<'_> {
         }
     }
 
-    /// The segments of the summary: the summariser's own where it is quoted, the harness's around it.
+    /// The segments of the summary: the summariser's own where it is quoted, the harness's around
+    /// it.
     fn summary(&mut self, index: usize, compaction: &Compaction) -> Vec<SegmentId> {
-        let quote = self.summarisers[index].as_ref().and_then(|summariser| summariser.quote.as_ref());
+        let quote =
+            self.summarisers[index].as_ref().and_then(|summariser| summariser.quote.as_ref());
         let target = quote.map(|quote| quote.to);
-        let ranges: Vec<_> = quote.map_or_else(Vec::new, |quote| quote.pieces.iter().map(|(_, to)| to.clone()).collect());
+        let ranges: Vec<_> = quote
+            .map_or_else(Vec::new, |quote| quote.pieces.iter().map(|(_, to)| to.clone()).collect());
         let own = self.quoted.remove(&index).unwrap_or_default();
         // A summary that no call is known to hold was written by a model all the same.
         let around = if target.is_some() { Origin::Harness } else { Origin::ExternalModel };
@@ -97,7 +115,11 @@ impl Replay<'_> {
             let texts = std::mem::take(&mut user.texts);
             let key = Arc::clone(&self.session.entries[line].uuid);
             for (at, part) in texts.into_iter().enumerate() {
-                let ranges = if target == Some((line, at)) && own.len() == ranges.len() { ranges.as_slice() } else { &[] };
+                let ranges = if target == Some((line, at)) && own.len() == ranges.len() {
+                    ranges.as_slice()
+                } else {
+                    &[]
+                };
                 let mut own = own.iter();
                 let pieces = cut(&part, ranges);
                 let last = pieces.len() - 1;
@@ -123,11 +145,16 @@ impl Replay<'_> {
         let mut taken = FxHashSet::default();
         let there: FxHashSet<SegmentId> = list.iter().copied().collect();
         for &entry in &compaction.preserved {
-            let message = self.session.entries[entry].assistant().map(|assistant| Arc::clone(&assistant.message));
+            let message = self.session.entries[entry]
+                .assistant()
+                .map(|assistant| Arc::clone(&assistant.message));
             let same = |&&other: &&usize| {
                 other == entry
                     || message.is_some()
-                        && self.session.entries[other].assistant().map(|assistant| &assistant.message) == message.as_ref()
+                        && self.session.entries[other]
+                            .assistant()
+                            .map(|assistant| &assistant.message)
+                            == message.as_ref()
             };
             let lines: Vec<usize> = compaction.preserved.iter().filter(same).copied().collect();
             for line in lines {
@@ -140,14 +167,22 @@ impl Replay<'_> {
             return segments;
         }
         let kept: FxHashSet<SegmentId> = segments.iter().copied().collect();
-        let ends = list.iter().position(|id| kept.contains(id)).zip(list.iter().rposition(|id| kept.contains(id)));
+        let ends = list
+            .iter()
+            .position(|id| kept.contains(id))
+            .zip(list.iter().rposition(|id| kept.contains(id)));
         ends.map_or(segments, |(first, last)| list[first..=last].to_vec())
     }
 
-    /// What is in the context of a preserved line: a result that was cleared is kept as what was left of it.
+    /// What is in the context of a preserved line: a result that was cleared is kept as what was
+    /// left of it.
     fn kept_line(&mut self, line: usize, there: &FxHashSet<SegmentId>) -> Vec<SegmentId> {
-        if matches!(self.session.entries[line].body, Body::Assistant(_)) && !self.lines.contains_key(&line) {
-            let message = "the compaction preserves the line, but no call before it said it; it is left out".into();
+        if matches!(self.session.entries[line].body, Body::Assistant(_))
+            && !self.lines.contains_key(&line)
+        {
+            let message =
+                "the compaction preserves the line, but no call before it said it; it is left out"
+                    .into();
             self.session.fault(line, "uuid", "preserved-missing", message);
             return Vec::new();
         }

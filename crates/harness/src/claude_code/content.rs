@@ -35,7 +35,9 @@ pub(super) struct Given {
 /// The parts of an assistant line, one for each block.
 pub(super) fn said(content: Content) -> Vec<Said> {
     let blocks = match content {
-        Content::Text(text) => return vec![Said { text, part: Part::Content, provided: false, call: None }],
+        Content::Text(text) => {
+            return vec![Said { text, part: Part::Content, provided: false, call: None }];
+        }
         Content::Blocks(blocks) => blocks,
         Content::Absent | Content::Odd => return Vec::new(),
     };
@@ -45,7 +47,9 @@ pub(super) fn said(content: Content) -> Vec<Said> {
 fn said_block(block: Block) -> Said {
     let provided = block.kind.ends_with("_tool_result");
     let (text, part, call) = match block.kind.as_str() {
-        "thinking" | "redacted_thinking" => (block.thinking.unwrap_or_default(), Part::Reasoning, None),
+        "thinking" | "redacted_thinking" => {
+            (block.thinking.unwrap_or_default(), Part::Reasoning, None)
+        }
         "tool_use" => (called(&block), Part::ToolCall, block.id),
         _ => (text_of(block), Part::Content, None),
     };
@@ -54,7 +58,11 @@ fn said_block(block: Block) -> Said {
 
 fn called(block: &Block) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    wording::call(&text(&block.id), &text(&block.name), block.input.as_deref().map_or("{}", RawValue::get))
+    wording::call(
+        &text(&block.id),
+        &text(&block.name),
+        block.input.as_deref().map_or("{}", RawValue::get),
+    )
 }
 
 /// The results and the text blocks of a user line.
@@ -69,7 +77,11 @@ pub(super) fn given(content: Content) -> Given {
         if block.kind == "tool_result"
             && let Some(call) = block.tool_use_id.take()
         {
-            given.answers.push(Answer { call, is_error: block.is_error, text: joined(block.content) });
+            given.answers.push(Answer {
+                call,
+                is_error: block.is_error,
+                text: joined(block.content),
+            });
         } else {
             given.texts.push(text_of(block));
         }
@@ -77,13 +89,17 @@ pub(super) fn given(content: Content) -> Given {
     given
 }
 
-/// The text of an attachment line: its prompt or content where that is text, else the JSON of the attachment.
+/// The text of an attachment line: its prompt or content where that is text, else the JSON of the
+/// attachment.
 pub(super) fn attachment(raw: &RawValue) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw.get().into() };
-    let text = |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
+    let text =
+        |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
     for key in ["prompt", "content"] {
         let found = match value.get(key) {
-            Some(Value::Array(parts)) => parts.iter().map(text).collect::<Option<Vec<_>>>().map(|texts| texts.join("\n")),
+            Some(Value::Array(parts)) => {
+                parts.iter().map(text).collect::<Option<Vec<_>>>().map(|texts| texts.join("\n"))
+            }
             part => part.and_then(Value::as_str).map(str::to_owned),
         };
         if let Some(found) = found {
@@ -113,8 +129,7 @@ mod tests {
             r#"[{{"type":"text","text":"see"}},{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}]"#
         );
         let content: Content = serde_json::from_str(&json).unwrap();
-        let image =
-            r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"[100 bytes of base64 left out]"}}"#;
+        let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"[100 bytes of base64 left out]"}}"#;
         assert_eq!(given(content).texts, ["see", image]);
     }
 }

@@ -1,4 +1,5 @@
-//! Lines that another session has as well: the sessions that a resumed one repeats, the one that it was forked from, a copy of its file.
+//! Lines that another session has as well: the sessions that a resumed one repeats, the one that it
+//! was forked from, a copy of its file.
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
@@ -17,9 +18,11 @@ pub(super) struct Copies {
     uuids: FxHashSet<String>,
     /// The sessions that lie beside, by their ids.
     beside: FxHashMap<String, Member>,
-    /// The lines of those that this one says it is forked from; none of one that cannot be read to its end.
+    /// The lines of those that this one says it is forked from; none of one that cannot be read to
+    /// its end.
     parents: FxHashMap<String, Option<FxHashSet<String>>>,
-    /// Where the first copy stands, and the session that it says it is from, where that one does not lie beside.
+    /// Where the first copy stands, and the session that it says it is from, where that one does
+    /// not lie beside.
     pub(super) first: Option<Location>,
     pub(super) strange: Option<(Location, String)>,
     /// Lines of a sub-agent's file that are those of the session.
@@ -45,9 +48,14 @@ struct Uuid {
 impl Copies {
     /// Finds the sessions beside that begin with the same line and come first, by size and name.
     ///
-    /// So each of several files that begin alike has the calls that no file before it has, whichever of them is read. A file beside
-    /// that cannot be read is a warning, as it may have nothing to do with this session.
-    pub(super) fn find(input: &Input, options: ReadOptions, report: &mut Report) -> Result<Self, HarnessError> {
+    /// So each of several files that begin alike has the calls that no file before it has,
+    /// whichever of them is read. A file beside that cannot be read is a warning, as it may have
+    /// nothing to do with this session.
+    pub(super) fn find(
+        input: &Input,
+        options: ReadOptions,
+        report: &mut Report,
+    ) -> Result<Self, HarnessError> {
         let main = input.main();
         let mut copies = Self::default();
         let start = first_uuid(&main)?;
@@ -71,8 +79,8 @@ impl Copies {
         Ok(copies)
     }
 
-    /// Keeps the lines of a file that begins with `start` and comes before the one of rank `own`; of one that breaks off none, as
-    /// its calls are in no other session's records then.
+    /// Keeps the lines of a file that begins with `start` and comes before the one of rank `own`;
+    /// of one that breaks off none, as its calls are in no other session's records then.
     fn take(
         &mut self,
         input: &Input,
@@ -103,7 +111,10 @@ impl Copies {
     ) -> bool {
         let of_parent = forked.and_then(|forked| {
             let lines = self.parent(&forked.session_id, options, report)?;
-            Some(lines.contains(&**uuid) || forked.message_uuid.as_ref().is_some_and(|uuid| lines.contains(uuid)))
+            Some(
+                lines.contains(&**uuid)
+                    || forked.message_uuid.as_ref().is_some_and(|uuid| lines.contains(uuid)),
+            )
         });
         let copied = self.uuids.contains(&**uuid) || of_parent == Some(true);
         if let Some(forked) = forked.filter(|_| !copied) {
@@ -116,7 +127,12 @@ impl Copies {
     }
 
     /// The lines of a session that lies beside.
-    fn parent(&mut self, id: &str, options: ReadOptions, report: &mut Report) -> Option<&FxHashSet<String>> {
+    fn parent(
+        &mut self,
+        id: &str,
+        options: ReadOptions,
+        report: &mut Report,
+    ) -> Option<&FxHashSet<String>> {
         if !self.parents.contains_key(id) {
             let lines = self.beside.get(id).and_then(|member| match uuids(member, options) {
                 Ok(lines) => Some(lines),
@@ -134,7 +150,8 @@ impl Copies {
 /// The uuids of the lines of a file, whatever else is wrong with it.
 fn uuids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, HarnessError> {
     // What is wrong with that file is told where it is converted itself.
-    let (mut values, mut uuids, mut report) = (Vec::<Uuid>::new(), FxHashSet::default(), Report::default());
+    let (mut values, mut uuids, mut report) =
+        (Vec::<Uuid>::new(), FxHashSet::default(), Report::default());
     let lenient = ReadOptions { lenient: true, ..options };
     let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
     let io = |source| HarnessError::io(&member.name, source);
@@ -151,7 +168,8 @@ fn rank(member: &Member) -> Result<(u64, String), HarnessError> {
 
 /// The uuid of the first line that has one, where it is one that no two lines share by chance.
 ///
-/// Every session of a folder is held against every other one, so no more of a file is read than that line.
+/// Every session of a folder is held against every other one, so no more of a file is read than
+/// that line.
 fn first_uuid(member: &Member) -> Result<Option<String>, HarnessError> {
     /// Where a file that has none so far is given up.
     const LIMIT: u64 = 4 << 20;

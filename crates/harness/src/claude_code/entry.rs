@@ -1,4 +1,5 @@
-//! The lines of a session that its contexts are made of, with their text and without everything else.
+//! The lines of a session that its contexts are made of, with their text and without everything
+//! else.
 use std::sync::Arc;
 
 use pleach_tree::{Origin, Part, Trigger};
@@ -46,7 +47,8 @@ pub(super) struct User {
     pub(super) answers: Vec<Answer>,
     pub(super) texts: Vec<String>,
     pub(super) origin: Origin,
-    /// A prompt opens a branch of its own where the conversation went back; anything else hangs on what it follows.
+    /// A prompt opens a branch of its own where the conversation went back; anything else hangs on
+    /// what it follows.
     pub(super) kind: UserKind,
 }
 
@@ -107,7 +109,12 @@ const COMMANDS: [&str; 9] = [
 
 impl Entry {
     /// Keeps what contexts are made of; `None` for a line that stands outside the tree of parents.
-    pub(super) fn new(line: Line, file: u32, number: u64, subagent: bool) -> (Option<Self>, Vec<Flaw>) {
+    pub(super) fn new(
+        line: Line,
+        file: u32,
+        number: u64,
+        subagent: bool,
+    ) -> (Option<Self>, Vec<Flaw>) {
         let mut flaws = Vec::new();
         let mut line = line;
         let spoken = matches!(line.kind.as_deref(), Some("user" | "assistant"));
@@ -116,7 +123,11 @@ impl Entry {
             None if spoken => {
                 flaws.push(Flaw::NoUuid);
                 // No two files make up the same.
-                if file == 0 { format!("line-{number}").into() } else { format!("file-{file}-line-{number}").into() }
+                if file == 0 {
+                    format!("line-{number}").into()
+                } else {
+                    format!("file-{file}-line-{number}").into()
+                }
             }
             None => return (None, flaws),
         };
@@ -131,8 +142,12 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
     match (line.kind.as_deref(), line.subtype.as_deref()) {
         (Some("assistant"), _) => assistant(line, uuid, flaws),
         (Some("user"), _) => user(line, subagent, flaws),
-        (Some("system"), Some("local_command")) => hanging(block::joined(line.content.unwrap_or_default())),
-        (Some("attachment"), _) => line.attachment.map_or(Body::Link, |raw| hanging(content::attachment(&raw))),
+        (Some("system"), Some("local_command")) => {
+            hanging(block::joined(line.content.unwrap_or_default()))
+        }
+        (Some("attachment"), _) => {
+            line.attachment.map_or(Body::Link, |raw| hanging(content::attachment(&raw)))
+        }
         (Some("system"), Some("compact_boundary")) => {
             boundary(line.logical_parent_uuid, line.compact_metadata.unwrap_or_default())
         }
@@ -173,25 +188,35 @@ fn user(line: Line, subagent: bool, flaws: &mut Vec<Flaw>) -> Body {
         flaws.push(Flaw::OddContent);
     }
     let given = content::given(message.content);
-    let command = given.texts.first().is_some_and(|text| COMMANDS.iter().any(|start| text.starts_with(start)));
+    let command = given
+        .texts
+        .first()
+        .is_some_and(|text| COMMANDS.iter().any(|start| text.starts_with(start)));
     let kind = match () {
         () if summary => UserKind::Summary,
         () if line.is_meta == Some(true) || !given.answers.is_empty() => UserKind::Hanging,
         () if command => UserKind::Command,
         () => UserKind::Prompt,
     };
-    let origin = if kind == UserKind::Prompt && !subagent { Origin::Human } else { Origin::Harness };
+    let origin =
+        if kind == UserKind::Prompt && !subagent { Origin::Human } else { Origin::Harness };
     Body::User(User { answers: given.answers, texts: given.texts, origin, kind })
 }
 
 fn hanging(text: String) -> Body {
-    Body::User(User { answers: Vec::new(), texts: vec![text], origin: Origin::Harness, kind: UserKind::Hanging })
+    Body::User(User {
+        answers: Vec::new(),
+        texts: vec![text],
+        origin: Origin::Harness,
+        kind: UserKind::Hanging,
+    })
 }
 
 fn boundary(logical_parent: Option<String>, metadata: CompactMetadata) -> Body {
     let segment = metadata.preserved_segment.unwrap_or_default();
-    let (listed_anchor, preserved) =
-        metadata.preserved_messages.map_or((None, None), |messages| (messages.anchor_uuid, messages.uuids));
+    let (listed_anchor, preserved) = metadata
+        .preserved_messages
+        .map_or((None, None), |messages| (messages.anchor_uuid, messages.uuids));
     Body::Boundary(Box::new(Boundary {
         logical_parent,
         trigger: trigger(metadata.trigger.as_deref()),
@@ -212,8 +237,12 @@ fn clearing(metadata: MicrocompactMetadata, version: Option<&str>) -> Body {
 
 /// Versions 2.1.14 to 2.1.22 leave a pointer to a file in place of a large result.
 fn leaves_pointers(version: &str) -> bool {
-    let patch = version.strip_prefix("2.1.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    patch.and_then(|patch| patch.parse::<u32>().ok()).is_some_and(|patch| (14..=22).contains(&patch))
+    let patch = version
+        .strip_prefix("2.1.")
+        .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    patch
+        .and_then(|patch| patch.parse::<u32>().ok())
+        .is_some_and(|patch| (14..=22).contains(&patch))
 }
 
 fn trigger(name: Option<&str>) -> Option<Trigger> {

@@ -27,8 +27,11 @@ impl Turns {
             };
             self.of[entry] = Some(turn);
             if let TurnKind::Call(lines) = &mut self.turns[turn].kind {
-                let same =
-                    |&&line: &&usize| session.entries[line].assistant().is_some_and(|other| other.said == assistant.said);
+                let same = |&&line: &&usize| {
+                    session.entries[line]
+                        .assistant()
+                        .is_some_and(|other| other.said == assistant.said)
+                };
                 match lines.iter().find(same).filter(|_| !assistant.said.is_empty()) {
                     Some(&first) => repeated.push((entry, first)),
                     None => lines.push(entry),
@@ -44,22 +47,31 @@ impl Turns {
             session.warn(entry, "message.id", "repeated-message-id", message);
         }
         for (entry, first) in repeated {
-            let message = format!("the line says again what line {} of the same message says", session.entries[first].line);
+            let message = format!(
+                "the line says again what line {} of the same message says",
+                session.entries[first].line
+            );
             session.warn(entry, "message.content", "repeated-part", message);
         }
     }
 
-    /// Whether a line is a call of its own although one of the same message stands above: behind another prompt than that one, or behind
-    /// the same words with something else to say; else the history was written again.
+    /// Whether a line is a call of its own although one of the same message stands above: behind
+    /// another prompt than that one, or behind the same words with something else to say; else the
+    /// history was written again.
     fn is_anew(&self, session: &Session, links: &Links, line: usize, call: usize) -> bool {
         let start = links.place[self.turns[call].head];
         let above = |line: usize| std::iter::successors(links.parent[line], |&at| links.parent[at]);
-        let asks = |&at: &usize| session.entries[at].user().filter(|user| user.kind == UserKind::Prompt);
-        let between = above(line).take_while(|&at| self.of[at] != Some(call) && links.place[at] > start);
+        let asks =
+            |&at: &usize| session.entries[at].user().filter(|user| user.kind == UserKind::Prompt);
+        let between =
+            above(line).take_while(|&at| self.of[at] != Some(call) && links.place[at] > start);
         let Some(prompt) = between.filter_map(|at| asks(&at)).next() else { return false };
         let TurnKind::Call(lines) = &self.turns[call].kind else { return true };
-        let said = |line: usize| session.entries[line].assistant().map_or(&[][..], |call| call.said.as_slice());
-        let known = said(line).iter().all(|part| lines.iter().any(|&line| said(line).contains(part)));
+        let said = |line: usize| {
+            session.entries[line].assistant().map_or(&[][..], |call| call.said.as_slice())
+        };
+        let known =
+            said(line).iter().all(|part| lines.iter().any(|&line| said(line).contains(part)));
         let before = above(self.turns[call].head).find_map(|at| asks(&at));
         !(known && before.is_some_and(|before| before.texts == prompt.texts))
     }
@@ -67,7 +79,8 @@ impl Turns {
     pub(super) fn gather_compactions(&mut self, links: &Links) {
         for (index, compaction) in links.compactions.iter().enumerate() {
             let boundary = compaction.boundary;
-            let turn = self.add(TurnKind::Compaction(index), links.conversation[boundary], boundary);
+            let turn =
+                self.add(TurnKind::Compaction(index), links.conversation[boundary], boundary);
             for &summary in &compaction.summary {
                 self.of[summary] = Some(turn);
             }
@@ -81,7 +94,10 @@ impl Turns {
             let turn = match &session.entries[entry].body {
                 _ if self.of[entry].is_some() => continue,
                 Body::User(user) => {
-                    let call = user.answers.iter().find_map(|answer| self.by_call.get(&(conversation, answer.call.clone())));
+                    let call = user
+                        .answers
+                        .iter()
+                        .find_map(|answer| self.by_call.get(&(conversation, answer.call.clone())));
                     call.copied().unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
                 }
                 Body::Clearing(_) => self.add(TurnKind::Line, conversation, entry),
@@ -95,7 +111,12 @@ impl Turns {
 }
 
 /// Takes out results of calls that an earlier line has answered.
-fn drop_repeated(session: &mut Session, entry: usize, conversation: usize, answered: &mut FxHashSet<(usize, String)>) {
+fn drop_repeated(
+    session: &mut Session,
+    entry: usize,
+    conversation: usize,
+    answered: &mut FxHashSet<(usize, String)>,
+) {
     let Body::User(user) = &mut session.entries[entry].body else { return };
     let mut repeated = Vec::new();
     user.answers.retain(|answer| {

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use super::copies::ForkedFrom;
 use crate::block::{Content, scalars};
 
-/// What the adapter reads of a line; everything else, such as a tool's own copy of its result, is skipped.
+/// What the adapter reads of a line; everything else, such as a tool's own copy of its result, is
+/// skipped.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, remote = "Self")]
 pub(super) struct Line {

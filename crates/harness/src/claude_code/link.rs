@@ -10,7 +10,8 @@ pub(super) struct Conversation {
     pub(super) name: String,
     /// Whether the harness names it as the call that summarises.
     pub(super) summarizer: bool,
-    /// The last line of another conversation that it starts from, where it does not start from nothing.
+    /// The last line of another conversation that it starts from, where it does not start from
+    /// nothing.
     pub(super) inherits: Option<usize>,
     /// The same where its file names the line, as that of a forked sub-agent does.
     pub(super) forks: Option<usize>,
@@ -82,7 +83,9 @@ impl Links {
                 Raw::Dangling => {
                     let uuid = session.entries[entry].parent.clone().unwrap_or_default();
                     let taken = match previous {
-                        Some(previous) => format!("line {} before it is taken", session.entries[previous].line),
+                        Some(previous) => {
+                            format!("line {} before it is taken", session.entries[previous].line)
+                        }
                         None => "nothing stands before it, so it is taken as a start".into(),
                     };
                     let message = format!("the parent {uuid} is not in the file; {taken}");
@@ -98,7 +101,8 @@ impl Links {
     fn inherit(&mut self, session: &mut Session) {
         for file in 0..session.files.len() {
             let Some(Fork { uuid, at }) = session.files[file].fork.take() else { continue };
-            let found = (0..session.files.len() as u32).find_map(|other| session.find(other, &uuid));
+            let found =
+                (0..session.files.len() as u32).find_map(|other| session.find(other, &uuid));
             match found.filter(|&entry| file > 0 && self.conversation[entry] != file) {
                 Some(entry) => {
                     let conversation = &mut self.conversations[file];
@@ -108,7 +112,11 @@ impl Links {
                     let message = format!(
                         "the contexts go on from line {uuid}, which is not in what is read: give the session that it is of; else they are taken to start here"
                     );
-                    session.report.fault(session.options.lenient, at, Fault::Harness { code: "history-elsewhere", message });
+                    session.report.fault(
+                        session.options.lenient,
+                        at,
+                        Fault::Harness { code: "history-elsewhere", message },
+                    );
                 }
             }
         }
@@ -119,13 +127,15 @@ impl Links {
         let Some(uuid) = &line.parent else { return Raw::None };
         match session.find(line.file, uuid) {
             Some(parent) if parent == entry => Raw::Dangling,
-            Some(parent) if self.conversation[parent] == self.conversation[entry] => Raw::Here(parent),
+            Some(parent) if self.conversation[parent] == self.conversation[entry] => {
+                Raw::Here(parent)
+            }
             Some(parent) if self.conversation[entry] != 0 => Raw::Elsewhere(parent),
             Some(_) => Raw::Dangling,
             None if line.file == 0 => Raw::Dangling,
-            None => {
-                (0..session.files.len() as u32).find_map(|file| session.find(file, uuid)).map_or(Raw::Dangling, Raw::Elsewhere)
-            }
+            None => (0..session.files.len() as u32)
+                .find_map(|file| session.find(file, uuid))
+                .map_or(Raw::Dangling, Raw::Elsewhere),
         }
     }
 
@@ -156,13 +166,17 @@ impl Links {
     }
 }
 
-/// Sorts lines into the main conversation, one for each other file, and one for each sidechain in the main file.
+/// Sorts lines into the main conversation, one for each other file, and one for each sidechain in
+/// the main file.
 fn conversations(session: &Session) -> (Vec<usize>, Vec<Conversation>) {
     let mut all = vec![Conversation::new("main".into())];
     for file in session.files.iter().skip(1) {
         let taken = |name: &str| all.iter().any(|conversation| conversation.name == name);
         let more = (2..).map(|count| format!("{}-{count}", file.stem));
-        let name = std::iter::once(file.stem.clone()).chain(more).find(|name| !taken(name)).unwrap_or_default();
+        let name = std::iter::once(file.stem.clone())
+            .chain(more)
+            .find(|name| !taken(name))
+            .unwrap_or_default();
         all.push(Conversation::new(name));
     }
     let main = session.entries.iter().filter(|entry| entry.file == 0);

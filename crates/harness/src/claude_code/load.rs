@@ -113,9 +113,20 @@ impl Session {
     ///
     /// # Errors
     /// Only those of `reader`.
-    pub(super) fn read(&mut self, reader: impl BufRead, name: Arc<str>, listed: String) -> std::io::Result<()> {
+    pub(super) fn read(
+        &mut self,
+        reader: impl BufRead,
+        name: Arc<str>,
+        listed: String,
+    ) -> std::io::Result<()> {
         let stem = stem(&listed).to_owned();
-        self.files.push(SessionFile { name: Arc::clone(&name), listed, stem, fork: None, by_uuid: FxHashMap::default() });
+        self.files.push(SessionFile {
+            name: Arc::clone(&name),
+            listed,
+            stem,
+            fork: None,
+            by_uuid: FxHashMap::default(),
+        });
         let mut lines = JsonLines::new(reader, Arc::clone(&name), self.options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
@@ -128,10 +139,15 @@ impl Session {
                         continue;
                     }
                     Some(kind) if SILENT.contains(&kind) || kind.starts_with(SILENT_START) => {}
-                    Some("system") if line.subtype.as_deref().is_none_or(|subtype| SYSTEM.contains(&subtype)) => {}
+                    Some("system")
+                        if line
+                            .subtype
+                            .as_deref()
+                            .is_none_or(|subtype| SYSTEM.contains(&subtype)) => {}
                     kind => {
                         let subtype = line.subtype.as_deref().filter(|_| kind == Some("system"));
-                        let name = [kind, subtype].into_iter().flatten().collect::<Vec<_>>().join("/");
+                        let name =
+                            [kind, subtype].into_iter().flatten().collect::<Vec<_>>().join("/");
                         unknown.entry(name).or_insert((at.line, 0)).1 += 1;
                     }
                 }
@@ -139,8 +155,13 @@ impl Session {
             }
         }
         for (kind, (line, count)) in unknown {
-            let message = format!("type {kind:?} is not known to this adapter; lines of it ({count}) are taken as no context");
-            self.report.warn(Location::line(&name, line), Fault::Harness { code: "unknown-line-type", message });
+            let message = format!(
+                "type {kind:?} is not known to this adapter; lines of it ({count}) are taken as no context"
+            );
+            self.report.warn(
+                Location::line(&name, line),
+                Fault::Harness { code: "unknown-line-type", message },
+            );
         }
         Ok(())
     }
@@ -154,10 +175,19 @@ impl Session {
                 file.fork = Some(Fork { uuid: uuid.as_str().into(), at });
                 return;
             }
-            (Some(_), Some(_)) => ("second-fork", "the file goes on from another line already, which is taken"),
-            (None, _) => ("no-fork-parent", "the line that the contexts go on from is not named; they are taken to start here"),
+            (Some(_), Some(_)) => {
+                ("second-fork", "the file goes on from another line already, which is taken")
+            }
+            (None, _) => (
+                "no-fork-parent",
+                "the line that the contexts go on from is not named; they are taken to start here",
+            ),
         };
-        self.report.fault(self.options.lenient, at, Fault::Harness { code, message: message.into() });
+        self.report.fault(
+            self.options.lenient,
+            at,
+            Fault::Harness { code, message: message.into() },
+        );
     }
 
     fn take(&mut self, mut line: Line, at: &Location) {
@@ -170,21 +200,35 @@ impl Session {
         let (entry, flaws) = Entry::new(line, number, at.line, file > 0);
         for flaw in flaws {
             let (code, key, message) = match flaw {
-                Flaw::NoUuid => ("no-uuid", "uuid", "the line has no uuid; the number of the line stands for it"),
-                Flaw::NoMessageId => {
-                    ("no-message-id", "message.id", "the message has no id; the line is taken as a call of its own")
-                }
-                Flaw::OddContent => {
-                    ("odd-content", "message.content", "the content is neither text nor blocks; it is taken as empty")
-                }
+                Flaw::NoUuid => (
+                    "no-uuid",
+                    "uuid",
+                    "the line has no uuid; the number of the line stands for it",
+                ),
+                Flaw::NoMessageId => (
+                    "no-message-id",
+                    "message.id",
+                    "the message has no id; the line is taken as a call of its own",
+                ),
+                Flaw::OddContent => (
+                    "odd-content",
+                    "message.content",
+                    "the content is neither text nor blocks; it is taken as empty",
+                ),
             };
-            self.report.fault(self.options.lenient, at.key(key), Fault::Harness { code, message: message.into() });
+            self.report.fault(
+                self.options.lenient,
+                at.key(key),
+                Fault::Harness { code, message: message.into() },
+            );
         }
         let Some(mut entry) = entry else { return };
         if file == 0 {
-            entry.copied = self.copies.has(&entry.uuid, forked.as_ref(), at, self.options, &mut self.report);
+            entry.copied =
+                self.copies.has(&entry.uuid, forked.as_ref(), at, self.options, &mut self.report);
         } else if self.files[0].by_uuid.contains_key(&entry.uuid)
-            || self.agents.contains(&entry.uuid) && !self.files[file].by_uuid.contains_key(&entry.uuid)
+            || self.agents.contains(&entry.uuid)
+                && !self.files[file].by_uuid.contains_key(&entry.uuid)
         {
             // Its children find it where it stands first.
             self.copies.of_main += 1;
@@ -200,13 +244,22 @@ impl Session {
                 self.entries.push(entry);
             }
             Some(&first) if self.entries[first].body == entry.body => {
-                let message = format!("the line repeats line {}, which holds its place", self.entries[first].line);
+                let message = format!(
+                    "the line repeats line {}, which holds its place",
+                    self.entries[first].line
+                );
                 self.report.warn(at.key("uuid"), Fault::Harness { code: "repeated-line", message });
             }
             Some(&first) => {
-                let message =
-                    format!("line {} has the same uuid and other content; the first is kept", self.entries[first].line);
-                self.report.fault(self.options.lenient, at.key("uuid"), Fault::Harness { code: "duplicate-uuid", message });
+                let message = format!(
+                    "line {} has the same uuid and other content; the first is kept",
+                    self.entries[first].line
+                );
+                self.report.fault(
+                    self.options.lenient,
+                    at.key("uuid"),
+                    Fault::Harness { code: "duplicate-uuid", message },
+                );
             }
         }
     }

@@ -13,7 +13,8 @@ pub(super) struct Compaction {
     pub(super) summary: Vec<usize>,
     /// The preserved lines, in order.
     pub(super) preserved: Vec<usize>,
-    /// Whether what stands between the first and the last of them is preserved too: a walk over parents loses parallel results.
+    /// Whether what stands between the first and the last of them is preserved too: a walk over
+    /// parents loses parallel results.
     pub(super) whole_run: bool,
     /// Whether the preserved lines stand before the summary.
     pub(super) summary_last: bool,
@@ -22,7 +23,8 @@ pub(super) struct Compaction {
 /// Finds the compactions and gives late lines the place they were sampled at.
 pub(super) fn apply(session: &mut Session, links: &mut Links) {
     let lines = 0..session.entries.len();
-    let boundaries: Vec<usize> = lines.clone().filter(|&entry| session.entries[entry].boundary().is_some()).collect();
+    let boundaries: Vec<usize> =
+        lines.clone().filter(|&entry| session.entries[entry].boundary().is_some()).collect();
     let mut summaries: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     for entry in lines.filter(|&entry| session.entries[entry].is_summary()) {
         if let Some(boundary) = summarises(session, links, entry) {
@@ -43,7 +45,13 @@ pub(super) fn apply(session: &mut Session, links: &mut Links) {
 }
 
 fn find(session: &mut Session, links: &Links, boundary: usize, summary: Vec<usize>) -> Compaction {
-    let mut compaction = Compaction { boundary, summary, preserved: Vec::new(), whole_run: false, summary_last: false };
+    let mut compaction = Compaction {
+        boundary,
+        summary,
+        preserved: Vec::new(),
+        whole_run: false,
+        summary_last: false,
+    };
     let Some(record) = session.entries[boundary].boundary() else { return compaction };
     let file = session.entries[boundary].file;
     let anchor = record.anchor.as_deref().and_then(|uuid| session.find(file, uuid));
@@ -59,7 +67,8 @@ fn find(session: &mut Session, links: &Links, boundary: usize, summary: Vec<usiz
     compaction
 }
 
-/// The boundary that a summary belongs to: the first one above it that no other summary or message parts from it.
+/// The boundary that a summary belongs to: the first one above it that no other summary or message
+/// parts from it.
 fn summarises(session: &Session, links: &Links, summary: usize) -> Option<usize> {
     let mut at = links.parent[summary];
     for _ in 0..session.entries.len() {
@@ -93,7 +102,8 @@ fn missing(session: &mut Session, boundary: usize, uuid: &str) {
     session.fault(boundary, "compactMetadata", "preserved-missing", message);
 }
 
-/// The lines from `head` to `tail` over parents; where the walk does not arrive, its ends and what it found.
+/// The lines from `head` to `tail` over parents; where the walk does not arrive, its ends and what
+/// it found.
 fn walked(session: &mut Session, links: &Links, boundary: usize, ends: [&str; 2]) -> Vec<usize> {
     let file = session.entries[boundary].file;
     let [head, tail] = ends.map(|uuid| session.find(file, uuid));
@@ -105,7 +115,9 @@ fn walked(session: &mut Session, links: &Links, boundary: usize, ends: [&str; 2]
     let (Some(head), Some(tail)) = (head, tail) else { return head.or(tail).into_iter().collect() };
     let mut walk = Vec::new();
     let mut at = Some(tail);
-    while let Some(entry) = at.filter(|&entry| entry != boundary && !session.entries[entry].is_summary()) {
+    while let Some(entry) =
+        at.filter(|&entry| entry != boundary && !session.entries[entry].is_summary())
+    {
         walk.push(entry);
         if entry == head || walk.len() > session.entries.len() {
             break;
@@ -131,23 +143,28 @@ fn place(session: &mut Session, links: &mut Links, compaction: &Compaction) {
         if line > boundary && links.conversation[line] == links.conversation[boundary] {
             links.place[line] = links.place[boundary] - count + rank as u64;
             let preceding = rank.checked_sub(1).map(|rank| compaction.preserved[rank]);
-            // Between the ends of a run that is not listed, what precedes a late line is known only where the walk went through.
-            let broken = |&preceding: &usize| compaction.whole_run && links.parent[line] != Some(preceding);
+            // Between the ends of a run that is not listed, what precedes a late line is known only
+            // where the walk went through.
+            let broken =
+                |&preceding: &usize| compaction.whole_run && links.parent[line] != Some(preceding);
             links.parent[line] = preceding.filter(|preceding| !broken(preceding)).or(logical);
             before = Some(line);
             let number = session.entries[boundary].line;
-            let message =
-                format!("the line was sampled before the boundary on line {number} that preserves it, and is placed there");
+            let message = format!(
+                "the line was sampled before the boundary on line {number} that preserves it, and is placed there"
+            );
             session.warn(line, "uuid", "late-line", message);
         }
     }
     links.parent[boundary] = before;
 }
 
-/// The line that a boundary follows; one that is not there before it is a fault, and the line before the boundary is taken.
+/// The line that a boundary follows; one that is not there before it is a fault, and the line
+/// before the boundary is taken.
 fn logical_parent(session: &mut Session, links: &Links, compaction: &Compaction) -> Option<usize> {
     let boundary = compaction.boundary;
-    let uuid = session.entries[boundary].boundary().and_then(|record| record.logical_parent.clone());
+    let uuid =
+        session.entries[boundary].boundary().and_then(|record| record.logical_parent.clone());
     let found = uuid.as_deref().and_then(|uuid| session.find(session.entries[boundary].file, uuid));
     let found = found.filter(|&entry| links.conversation[entry] == links.conversation[boundary]);
     if let Some(entry) = found.filter(|&entry| entry < boundary) {
@@ -161,28 +178,43 @@ fn logical_parent(session: &mut Session, links: &Links, compaction: &Compaction)
         (None, _) => "no logical parent is recorded".to_owned(),
         (Some(uuid), None) => format!("the logical parent {uuid} is not in the file"),
         (Some(uuid), Some(entry)) => {
-            format!("the logical parent {uuid} stands behind the boundary, on line {}", session.entries[entry].line)
+            format!(
+                "the logical parent {uuid} stands behind the boundary, on line {}",
+                session.entries[entry].line
+            )
         }
     };
     let then = match taken {
-        Some(entry) => format!("line {}, the last one before the boundary, is taken", session.entries[entry].line),
+        Some(entry) => format!(
+            "line {}, the last one before the boundary, is taken",
+            session.entries[entry].line
+        ),
         None => "nothing stands before the boundary, so the summary is taken as the start".into(),
     };
-    session.fault(boundary, "logicalParentUuid", "dangling-logical-parent", format!("{what}; {then}"));
+    session.fault(
+        boundary,
+        "logicalParentUuid",
+        "dangling-logical-parent",
+        format!("{what}; {then}"),
+    );
     taken
 }
 
-/// A line that follows a preserved one behind the boundary follows the compaction, not what stood before it.
+/// A line that follows a preserved one behind the boundary follows the compaction, not what stood
+/// before it.
 fn follow(links: &mut Links, kept_by: &FxHashMap<usize, Vec<usize>>) {
     for entry in 0..links.parent.len() {
-        let Some(compactions) = links.parent[entry].and_then(|parent| kept_by.get(&parent)) else { continue };
+        let Some(compactions) = links.parent[entry].and_then(|parent| kept_by.get(&parent)) else {
+            continue;
+        };
         let moved = |&&index: &&usize| {
             let compaction = &links.compactions[index];
             entry > compaction.boundary && !compaction.preserved.contains(&entry)
         };
         if let Some(&last) = compactions.iter().rev().find(moved) {
             let compaction = &links.compactions[last];
-            links.parent[entry] = Some(compaction.summary.last().copied().unwrap_or(compaction.boundary));
+            links.parent[entry] =
+                Some(compaction.summary.last().copied().unwrap_or(compaction.boundary));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The session played again: every turn makes the contexts and generations that the harness made of it.
+//! The session played again: every turn makes the contexts and generations that the harness made of
+//! it.
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -111,24 +112,42 @@ impl<'s> Replay<'s> {
 
     /// Plays every conversation, those that start from another one behind it.
     pub(super) fn run(&mut self) {
-        let starts = self.links.conversations.iter().filter_map(|conversation| self.turn_at(conversation.inherits?));
+        let starts = self
+            .links
+            .conversations
+            .iter()
+            .filter_map(|conversation| self.turn_at(conversation.inherits?));
         self.after = starts.map(|turn| (turn, State::default())).collect();
-        self.before = (0..self.links.conversations.len()).filter_map(|fork| Some((self.forked_at(fork)?, None))).collect();
-        self.done = self.links.conversations.iter().enumerate().map(|(index, _)| self.summarises(index)).collect();
+        self.before = (0..self.links.conversations.len())
+            .filter_map(|fork| Some((self.forked_at(fork)?, None)))
+            .collect();
+        self.done = self
+            .links
+            .conversations
+            .iter()
+            .enumerate()
+            .map(|(index, _)| self.summarises(index))
+            .collect();
         loop {
             let conversations = &self.links.conversations;
             let open = || (0..conversations.len()).filter(|&index| !self.done[index]);
-            let ready = open()
-                .find(|&index| conversations[index].inherits.is_none_or(|start| self.done[self.links.conversation[start]]));
+            let ready = open().find(|&index| {
+                conversations[index]
+                    .inherits
+                    .is_none_or(|start| self.done[self.links.conversation[start]])
+            });
             let Some(next) = ready.or_else(|| open().next()) else { break };
             let state = self.start(next);
             self.play(next, state, ForkReason::Subagent, Origin::Policy);
         }
     }
 
-    /// What a conversation starts from: nothing, or what stood behind a line, or before the call that forked it.
+    /// What a conversation starts from: nothing, or what stood behind a line, or before the call
+    /// that forked it.
     fn start(&mut self, conversation: usize) -> State {
-        if let Some(state) = self.forked_at(conversation).and_then(|call| self.before.get(&call).cloned().flatten()) {
+        if let Some(state) =
+            self.forked_at(conversation).and_then(|call| self.before.get(&call).cloned().flatten())
+        {
             return state;
         }
         let Conversation { inherits, forks, entries, .. } = &self.links.conversations[conversation];
@@ -139,19 +158,25 @@ impl<'s> Replay<'s> {
             let message = "the contexts go on from a line that a compaction preserved, and which call forked them is not recorded; what stood before the compaction is taken".into();
             self.session.warn(first, "parentLastUuid", "uncertain-fork", message);
         }
-        let mut state = self.turn_at(start).and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
+        let mut state =
+            self.turn_at(start).and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
         // What hangs on the turn and was written later came after the conversation had begun.
         self.flush(&mut state, self.links.place[start] + 1);
         state.pending.clear();
         state
     }
 
-    /// The call that a conversation was forked at, where it begins with a clone of it and no prompt of its own.
+    /// The call that a conversation was forked at, where it begins with a clone of it and no prompt
+    /// of its own.
     fn forked_at(&self, conversation: usize) -> Option<usize> {
-        let Conversation { forks: Some(_), entries, .. } = &self.links.conversations[conversation] else { return None };
+        let Conversation { forks: Some(_), entries, .. } = &self.links.conversations[conversation]
+        else {
+            return None;
+        };
         let begins = entries.iter().copied().find(|&entry| {
             let entry = &self.session.entries[entry];
-            entry.assistant().is_some() || entry.user().is_some_and(|user| user.kind == UserKind::Prompt)
+            entry.assistant().is_some()
+                || entry.user().is_some_and(|user| user.kind == UserKind::Prompt)
         });
         self.turns.clones.get(&self.turns.of[begins?]?).copied()
     }
@@ -170,7 +195,13 @@ impl<'s> Replay<'s> {
     }
 
     /// Plays one conversation from `start`, where it begins in another one.
-    pub(super) fn play(&mut self, conversation: usize, mut start: State, reason: ForkReason, origin: Origin) {
+    pub(super) fn play(
+        &mut self,
+        conversation: usize,
+        mut start: State,
+        reason: ForkReason,
+        origin: Origin,
+    ) {
         self.done[conversation] = true;
         let turns = self.turns;
         if !start.pending.is_empty() {
@@ -246,10 +277,16 @@ impl<'s> Replay<'s> {
                 let call = |turn: usize| matches!(turns.turns[turn].kind, TurnKind::Call(_));
                 let fork = |rank: usize, turn: usize| match rank {
                     0 => None,
-                    _ if call(turn) && children[..rank].iter().any(|&before| call(before)) => Some(ForkReason::Retry),
+                    _ if call(turn) && children[..rank].iter().any(|&before| call(before)) => {
+                        Some(ForkReason::Retry)
+                    }
                     _ => Some(ForkReason::Rewind),
                 };
-                let branch = |(rank, &turn): (usize, &usize)| Ready { turn, state: state.clone(), fork: fork(rank, turn) };
+                let branch = |(rank, &turn): (usize, &usize)| Ready {
+                    turn,
+                    state: state.clone(),
+                    fork: fork(rank, turn),
+                };
                 children.iter().enumerate().map(branch).collect()
             }
         }

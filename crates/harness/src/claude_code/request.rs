@@ -3,8 +3,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pleach_tree::{
-    By, ContextId, Evict, Evicted, Evidence, Extra, Generation, GenerationId, Origin, Part, Place, Replacement,
-    ReplacementKind, Role, Segment, SegmentId,
+    By, ContextId, Evict, Evicted, Evidence, Extra, Generation, GenerationId, Origin, Part, Place,
+    Replacement, ReplacementKind, Role, Segment, SegmentId,
 };
 use rustc_hash::FxHashSet;
 
@@ -17,11 +17,13 @@ use super::usage::Call;
 /// What the request shows for a result that was cleared.
 const CLEARED: &str = "[Old tool result content cleared]";
 
-/// Bytes from which on versions that leave pointers are taken to leave one; the threshold is not recorded.
+/// Bytes from which on versions that leave pointers are taken to leave one; the threshold is not
+/// recorded.
 const LARGE: u64 = 2_000;
 
 impl Replay<'_> {
-    /// Puts into the context what was written before `place`, results before other lines of the same run.
+    /// Puts into the context what was written before `place`, results before other lines of the
+    /// same run.
     pub(super) fn flush(&mut self, state: &mut State, place: u64) {
         let pending = std::mem::take(&mut state.pending);
         let (mut now, later): (Vec<Pending>, Vec<Pending>) =
@@ -37,7 +39,9 @@ impl Replay<'_> {
                 self.session.warn(entry, "uuid", "late-line", message);
             }
             match pending.what {
-                What::Line(entry) if matches!(self.session.entries[entry].body, Body::Clearing(_)) => {
+                What::Line(entry)
+                    if matches!(self.session.entries[entry].body, Body::Clearing(_)) =>
+                {
                     self.append(state, std::mem::take(&mut run));
                     self.clear(state, entry);
                 }
@@ -76,7 +80,8 @@ impl Replay<'_> {
             return Rc::clone(line);
         }
         let Body::User(user) = &mut self.session.entries[entry].body else { return Rc::default() };
-        let (answers, texts, origin) = (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts), user.origin);
+        let (answers, texts, origin) =
+            (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts), user.origin);
         let key = Arc::clone(&self.session.entries[entry].uuid);
         let mut line = LineSegments::default();
         for answer in answers {
@@ -90,7 +95,10 @@ impl Replay<'_> {
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(self.records.segment(self.session.source(entry, &key), text(Role::User, origin, part)));
+            line.rest.push(
+                self.records
+                    .segment(self.session.source(entry, &key), text(Role::User, origin, part)),
+            );
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));
@@ -105,7 +113,12 @@ impl Replay<'_> {
             None => self.records.append(None, Vec::new()),
         };
         if let Some(before) = self.before.get_mut(&turn) {
-            *before = Some(State { held: Some(held), pending: Vec::new(), model: state.model.clone(), era: state.era });
+            *before = Some(State {
+                held: Some(held),
+                pending: Vec::new(),
+                model: state.model.clone(),
+                era: state.era,
+            });
         }
         let mut origin = origin;
         let (context_bytes, context_segments) = self.records.extent(held);
@@ -129,7 +142,11 @@ impl Replay<'_> {
         state.held = Some(held);
         state.model = model.clone().or(state.model.take());
         let place = self.place(turn);
-        state.pending.push(Pending { place, always: true, what: What::Output(Rc::from(output.as_slice())) });
+        state.pending.push(Pending {
+            place,
+            always: true,
+            what: What::Output(Rc::from(output.as_slice())),
+        });
         if lines.iter().all(|&line| self.session.entries[line].copied) {
             self.session.copies.calls += 1;
             return;
@@ -141,19 +158,30 @@ impl Replay<'_> {
         let id = self.records.generation(generation);
         self.generations.insert(turn, id);
         let era = state.era;
-        let counted = |tokens| Call { generation: id, turn, era, context_bytes, context_segments, tokens };
+        let counted =
+            |tokens| Call { generation: id, turn, era, context_bytes, context_segments, tokens };
         self.calls.extend(tokens.map(counted));
     }
 
-    fn said(&mut self, turn: usize, line: usize, key: &str, said: Vec<Said>, origin: Origin) -> Vec<SegmentId> {
+    fn said(
+        &mut self,
+        turn: usize,
+        line: usize,
+        key: &str,
+        said: Vec<Said>,
+        origin: Origin,
+    ) -> Vec<SegmentId> {
         let mut written = Vec::new();
         for (index, said) in said.into_iter().enumerate() {
             let quote = self.summarisers.iter().enumerate().find_map(|(at, summariser)| {
-                let summariser = summariser.as_ref().filter(|summariser| summariser.turn == turn)?;
-                let quote = summariser.quote.as_ref().filter(|quote| quote.from == (line, index))?;
+                let summariser =
+                    summariser.as_ref().filter(|summariser| summariser.turn == turn)?;
+                let quote =
+                    summariser.quote.as_ref().filter(|quote| quote.from == (line, index))?;
                 Some((at, quote.pieces.iter().map(|(from, _)| from.clone()).collect::<Vec<_>>()))
             });
-            let (compaction, pieces) = quote.map_or((None, Vec::new()), |(at, pieces)| (Some(at), pieces));
+            let (compaction, pieces) =
+                quote.map_or((None, Vec::new()), |(at, pieces)| (Some(at), pieces));
             let origin = match (said.part, said.provided) {
                 (Part::Reasoning, _) => Origin::ExternalModel,
                 (_, true) => Origin::Environment,
@@ -178,7 +206,8 @@ impl Replay<'_> {
         written
     }
 
-    /// A microcompaction: results that are in the context leave it, each with something in its place.
+    /// A microcompaction: results that are in the context leave it, each with something in its
+    /// place.
     fn clear(&mut self, state: &mut State, entry: usize) {
         let Body::Clearing(clearing) = &mut self.session.entries[entry].body else { return };
         let Clearing { calls, attachments, trigger, pointers } = clearing.clone();
@@ -186,13 +215,25 @@ impl Replay<'_> {
         let there: FxHashSet<SegmentId> = list.iter().copied().collect();
         let mut holes = Vec::new();
         for call in calls {
-            let segment = self.results.get(&call).and_then(|found| found.iter().copied().find(|id| there.contains(id)));
+            let segment = self
+                .results
+                .get(&call)
+                .and_then(|found| found.iter().copied().find(|id| there.contains(id)));
             match segment {
-                Some(segment) if holes.iter().all(|&(hole, _)| hole != segment) => holes.push((segment, call)),
+                Some(segment) if holes.iter().all(|&(hole, _)| hole != segment) => {
+                    holes.push((segment, call))
+                }
                 Some(_) => {}
                 None => {
-                    let message = format!("the result of call {call} is not in the context; it is passed over");
-                    self.session.fault(entry, "microcompactMetadata.compactedToolIds", "cleared-missing", message);
+                    let message = format!(
+                        "the result of call {call} is not in the context; it is passed over"
+                    );
+                    self.session.fault(
+                        entry,
+                        "microcompactMetadata.compactedToolIds",
+                        "cleared-missing",
+                        message,
+                    );
                 }
             }
         }
@@ -201,34 +242,56 @@ impl Replay<'_> {
         for (hole, call) in &holes {
             let pointer = pointers && self.records.size(*hole) >= LARGE;
             pointed += usize::from(pointer);
-            let mut segment = text(Role::Tool, Origin::Harness, if pointer { pointer_text(call) } else { CLEARED.into() });
+            let mut segment = text(
+                Role::Tool,
+                Origin::Harness,
+                if pointer { pointer_text(call) } else { CLEARED.into() },
+            );
             segment.result_of = Some(call.clone());
-            let id = self.records.segment(self.session.source(entry, &format!("{call}#cleared")), segment);
+            let id = self
+                .records
+                .segment(self.session.source(entry, &format!("{call}#cleared")), segment);
             self.results.entry(call.clone()).or_default().push(id);
             put.push(id);
         }
         if pointed > 0 {
-            let message = format!("large results ({pointed}) left pointers to files, whose exact text is not recorded");
+            let message = format!(
+                "large results ({pointed}) left pointers to files, whose exact text is not recorded"
+            );
             self.session.warn(entry, "microcompactMetadata", "pointer-text", message);
         }
         let mut evict = self.clearing(trigger);
         evict.evicted = holes.iter().map(|&(hole, _)| Evicted::whole(hole)).collect();
-        evict.replacement = Some(Replacement::new(ReplacementKind::Placeholder, put.clone(), Place::InPlace));
-        let swap = |id: SegmentId| holes.iter().position(|&(hole, _)| hole == id).map_or(id, |at| put[at]);
+        evict.replacement =
+            Some(Replacement::new(ReplacementKind::Placeholder, put.clone(), Place::InPlace));
+        let swap =
+            |id: SegmentId| holes.iter().position(|&(hole, _)| hole == id).map_or(id, |at| put[at]);
         let list: Vec<SegmentId> = list.into_iter().map(swap).collect();
         self.evicted(state, evict, &list);
         self.clear_attachments(state, entry, &attachments, trigger);
     }
 
-    fn clear_attachments(&mut self, state: &mut State, entry: usize, uuids: &[String], trigger: Option<pleach_tree::Trigger>) {
+    fn clear_attachments(
+        &mut self,
+        state: &mut State,
+        entry: usize,
+        uuids: &[String],
+        trigger: Option<pleach_tree::Trigger>,
+    ) {
         let file = self.session.entries[entry].file;
         let mut gone = FxHashSet::default();
         for uuid in uuids {
             match self.session.find(file, uuid).and_then(|line| self.lines.get(&line)) {
                 Some(line) => gone.extend(line.rest.iter().copied()),
                 None => {
-                    let message = format!("attachment {uuid} is not in the context; it is passed over");
-                    self.session.fault(entry, "microcompactMetadata.clearedAttachmentUUIDs", "cleared-missing", message);
+                    let message =
+                        format!("attachment {uuid} is not in the context; it is passed over");
+                    self.session.fault(
+                        entry,
+                        "microcompactMetadata.clearedAttachmentUUIDs",
+                        "cleared-missing",
+                        message,
+                    );
                 }
             }
         }
@@ -264,11 +327,14 @@ pub(super) fn text(role: Role, origin: Origin, text: String) -> Segment {
     Segment::new(SegmentId(0), role, origin).with_text(text)
 }
 
-/// Marks a segment that runs on into the next one, as parts of one text that have different authors do.
+/// Marks a segment that runs on into the next one, as parts of one text that have different authors
+/// do.
 pub(super) fn runs_on(segment: &mut Segment) {
     segment.open = true;
 }
 
 fn pointer_text(call: &str) -> String {
-    format!("<persisted-output>Tool result saved to: tool-results/{call}.txt\n\nUse Read to view</persisted-output>")
+    format!(
+        "<persisted-output>Tool result saved to: tool-results/{call}.txt\n\nUse Read to view</persisted-output>"
+    )
 }

@@ -28,7 +28,8 @@ pub struct SessionInput<R> {
 }
 
 /// How a session of Claude Code is told from other files.
-pub(crate) const FORMAT: Format = Format::new("claude-code", "a Claude Code session", is_line, convert);
+pub(crate) const FORMAT: Format =
+    Format::new("claude-code", "a Claude Code session", is_line, convert);
 
 fn is_line(shape: &Shape) -> bool {
     let line = shape.has("uuid") && (shape.has("sessionId") || shape.has("isSidechain"));
@@ -36,14 +37,16 @@ fn is_line(shape: &Shape) -> bool {
     shape.has("type") && (line || beside || shape.has("sessionId"))
 }
 
-/// Converts a session file and what its sub-agents wrote beside it; what cannot be read of the latter is a warning.
+/// Converts a session file and what its sub-agents wrote beside it; what cannot be read of the
+/// latter is a warning.
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut session = Session::new(options);
     session.copies = Copies::find(input, options, &mut session.report)?;
     let (main, stem) = (input.main(), input.stem());
     read(&mut session, &main)?;
     let report = &mut session.report;
-    for member in &subagents(input, &stem, |error| main.warn_unread(Relation::Part, error, report)) {
+    for member in &subagents(input, &stem, |error| main.warn_unread(Relation::Part, error, report))
+    {
         if let Err(error) = read(&mut session, member) {
             member.warn_unread(Relation::Part, &error, &mut session.report);
         }
@@ -51,8 +54,13 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     finish(session)
 }
 
-/// The files of the sub-agents of a session, and in the folders inside theirs, where those of a workflow lie beside its journal.
-pub(super) fn subagents(input: &Input, session: &str, mut unlisted: impl FnMut(&HarnessError)) -> Vec<Member> {
+/// The files of the sub-agents of a session, and in the folders inside theirs, where those of a
+/// workflow lie beside its journal.
+pub(super) fn subagents(
+    input: &Input,
+    session: &str,
+    mut unlisted: impl FnMut(&HarnessError),
+) -> Vec<Member> {
     let folder = format!("{session}/subagents");
     let (mut found, mut open) = (Vec::new(), vec![folder.clone()]);
     while let Some(inside) = open.pop().filter(|_| !session.is_empty()) {
@@ -61,7 +69,8 @@ pub(super) fn subagents(input: &Input, session: &str, mut unlisted: impl FnMut(&
             unlisted(&error);
             Default::default()
         });
-        let is_agent = |name: &str| is_session(name) && (inside == folder || name.starts_with("agent-"));
+        let is_agent =
+            |name: &str| is_session(name) && (inside == folder || name.starts_with("agent-"));
         found.extend(files.into_iter().filter(|member| is_agent(member.file_name())));
         open.extend(folders.iter().rev().map(|name| format!("{inside}/{name}")));
     }
@@ -102,23 +111,32 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     let mut replay = Replay::new(&mut session, &links, &turns, summarisers);
     replay.run();
     let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
-    let heads: Vec<(usize, usize)> = replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
+    let heads: Vec<(usize, usize)> =
+        replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
     let mut records = std::mem::take(&mut replay.records).into_records();
     report_copies(&mut session);
     report_usage(&mut session, &turns.turns, &heads, &usage);
     let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
     let rank = |name: &Arc<str>| order.iter().position(|file| file == name);
-    session.report.diagnostics.sort_by_key(|found| (rank(&found.location.file), found.location.line));
+    session
+        .report
+        .diagnostics
+        .sort_by_key(|found| (rank(&found.location.file), found.location.line));
     if session.report.has_errors() {
         return Err(HarnessError::Rejected(session.report));
     }
     records.insert(0, Record::Header(header(&session)));
-    Ok(Conversion { records, report: session.report, usage: Some(usage).filter(|usage| !usage.eras.is_empty()) })
+    Ok(Conversion {
+        records,
+        report: session.report,
+        usage: Some(usage).filter(|usage| !usage.eras.is_empty()),
+    })
 }
 
 /// Message by message; a file that had to be repaired says less.
 fn header(session: &Session) -> Header {
-    let repaired = session.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
+    let repaired =
+        session.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
     let fidelity = if repaired { Fidelity::Inferred } else { Fidelity::Message };
     let mut header = Header::new("claude-code", fidelity);
     header.harness_version.clone_from(&session.version);
@@ -128,7 +146,9 @@ fn header(session: &Session) -> Header {
 
 fn report_copies(session: &mut Session) {
     let copies = std::mem::take(&mut session.copies);
-    let mut warn = |at: Location, message| session.report.warn(at, Fault::Harness { code: "copied-history", message });
+    let mut warn = |at: Location, message| {
+        session.report.warn(at, Fault::Harness { code: "copied-history", message })
+    };
     if let Some(at) = copies.first {
         let (calls, lines) = (copies.calls, copies.of_main);
         let message = format!(
@@ -144,13 +164,25 @@ fn report_copies(session: &mut Session) {
     }
 }
 
-fn report_usage(session: &mut Session, turns: &[turns::Turn], heads: &[(usize, usize)], usage: &UsageCheck) {
+fn report_usage(
+    session: &mut Session,
+    turns: &[turns::Turn],
+    heads: &[(usize, usize)],
+    usage: &UsageCheck,
+) {
     let head = |generation: u32| {
-        let at = heads.binary_search_by_key(&(generation as usize), |&(generation, _)| generation).ok()?;
+        let at = heads
+            .binary_search_by_key(&(generation as usize), |&(generation, _)| generation)
+            .ok()?;
         Some(turns[heads[at].1].head)
     };
     for era in &usage.eras {
-        if let Some(line) = era.calls.first().filter(|_| era.hidden_tokens >= 1.0).and_then(|call| head(call.generation.0)) {
+        if let Some(line) = era
+            .calls
+            .first()
+            .filter(|_| era.hidden_tokens >= 1.0)
+            .and_then(|call| head(call.generation.0))
+        {
             let message = format!(
                 "about {:.0} tokens of every request of thread {} from here on are not in the file: system prompt, tools, reminders, attached files",
                 era.hidden_tokens, era.thread

@@ -38,8 +38,11 @@ pub(super) fn find(session: &mut Session, links: &Links, turns: &Turns) -> Vec<O
         }
     }
     open.retain(|&(conversation, turn)| {
-        let quoted = (0..found.len()).filter(|&at| found[at].is_none() && conversation_of(links, at) != conversation);
-        let Some((at, quote)) = quoted.into_iter().find_map(|at| Some((at, quote(session, links, turns, turn, at)?))) else {
+        let quoted = (0..found.len())
+            .filter(|&at| found[at].is_none() && conversation_of(links, at) != conversation);
+        let Some((at, quote)) =
+            quoted.into_iter().find_map(|at| Some((at, quote(session, links, turns, turn, at)?)))
+        else {
             return true;
         };
         found[at] = Some(Summariser { conversation, turn, quote: Some(quote) });
@@ -58,7 +61,9 @@ pub(super) fn find(session: &mut Session, links: &Links, turns: &Turns) -> Vec<O
                 found[at] = Some(Summariser { conversation, turn, quote: None });
             }
             None => {
-                let message = "no compaction follows this summary; it is a thread that nothing came of".into();
+                let message =
+                    "no compaction follows this summary; it is a thread that nothing came of"
+                        .into();
                 session.warn(head, "message.content", "unused-summary", message);
             }
         }
@@ -71,8 +76,10 @@ fn conversation_of(links: &Links, compaction: usize) -> usize {
 }
 
 fn last_call(links: &Links, turns: &Turns, conversation: usize) -> Option<usize> {
-    let call =
-        |&turn: &usize| turns.turns[turn].conversation == conversation && matches!(turns.turns[turn].kind, TurnKind::Call(_));
+    let call = |&turn: &usize| {
+        turns.turns[turn].conversation == conversation
+            && matches!(turns.turns[turn].kind, TurnKind::Call(_))
+    };
     (0..turns.turns.len()).filter(call).max_by_key(|&turn| links.place[turns.turns[turn].head])
 }
 
@@ -83,20 +90,32 @@ fn following(links: &Links, conversation: usize) -> Option<usize> {
         conversation_of(links, at) == links.conversation[start]
             && links.place[links.compactions[at].boundary] > links.place[start]
     };
-    (0..links.compactions.len()).filter(behind).min_by_key(|&at| links.place[links.compactions[at].boundary])
+    (0..links.compactions.len())
+        .filter(behind)
+        .min_by_key(|&at| links.place[links.compactions[at].boundary])
 }
 
-fn quote(session: &Session, links: &Links, turns: &Turns, turn: usize, compaction: usize) -> Option<Quote> {
+fn quote(
+    session: &Session,
+    links: &Links,
+    turns: &Turns,
+    turn: usize,
+    compaction: usize,
+) -> Option<Quote> {
     let TurnKind::Call(lines) = &turns.turns[turn].kind else { return None };
     let texts: Vec<(usize, usize, &str)> = links.compactions[compaction]
         .summary
         .iter()
         .filter_map(|&line| Some((line, session.entries[line].user()?)))
-        .flat_map(|(line, user)| user.texts.iter().enumerate().map(move |(at, text)| (line, at, text.as_str())))
+        .flat_map(|(line, user)| {
+            user.texts.iter().enumerate().map(move |(at, text)| (line, at, text.as_str()))
+        })
         .collect();
     for &line in lines.iter().rev() {
         let Some(assistant) = session.entries[line].assistant() else { continue };
-        for (at, said) in assistant.said.iter().enumerate().filter(|(_, said)| said.part == Part::Content) {
+        for (at, said) in
+            assistant.said.iter().enumerate().filter(|(_, said)| said.part == Part::Content)
+        {
             for &(summary, index, text) in &texts {
                 let pieces = pieces(&said.text, text);
                 if !pieces.is_empty() {
@@ -110,7 +129,8 @@ fn quote(session: &Session, links: &Links, turns: &Turns, turn: usize, compactio
 
 /// Where the text of a call stands in a summary.
 ///
-/// The harness takes the text as it is, or what stands inside its tags `<analysis>` and `<summary>`.
+/// The harness takes the text as it is, or what stands inside its tags `<analysis>` and
+/// `<summary>`.
 fn pieces(said: &str, summary: &str) -> Vec<(Range<usize>, Range<usize>)> {
     let mut found = Vec::new();
     let whole = trimmed(said, 0..said.len());
@@ -178,7 +198,10 @@ mod tests {
     #[test]
     fn tags_that_the_harness_rewrites_leave_what_stands_inside_them() {
         let said = "<analysis>\nfirst\n</analysis>\n\n<summary>\nsecond\n</summary>";
-        assert_eq!(quoted(said, "P\nAnalysis:\nfirst\n\nSummary:\nsecond\n\ntail"), ["first", "second"]);
+        assert_eq!(
+            quoted(said, "P\nAnalysis:\nfirst\n\nSummary:\nsecond\n\ntail"),
+            ["first", "second"]
+        );
         assert_eq!(quoted(said, "P\nSummary:\nsecond\n\ntail"), ["second"]);
         assert!(quoted(said, "another summary").is_empty());
     }

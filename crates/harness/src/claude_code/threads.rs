@@ -14,6 +14,7 @@ pub(super) fn names(turns: &Turns, links: &Links) -> Vec<Arc<str>> {
         is_call: matches!(turn.kind, TurnKind::Call(_)),
     };
     let branches: Vec<Branch> = turns.turns.iter().map(branch).collect();
-    let conversations: Vec<&str> = links.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
+    let conversations: Vec<&str> =
+        links.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
     threads::names(&branches, &turns.parents_first(), &conversations)
 }

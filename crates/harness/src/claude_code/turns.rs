@@ -1,4 +1,5 @@
-//! Lines gathered into turns, so that what ran in parallel is one node of the tree and only a real change of course is a branch.
+//! Lines gathered into turns, so that what ran in parallel is one node of the tree and only a real
+//! change of course is a branch.
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -8,7 +9,8 @@ use super::entry::{Body, UserKind};
 use super::link::Links;
 use super::load::Session;
 
-/// A node of the tree of a conversation: a call with its results, a compaction, or a line of its own.
+/// A node of the tree of a conversation: a call with its results, a compaction, or a line of its
+/// own.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) kind: TurnKind,
@@ -37,7 +39,8 @@ pub(super) enum TurnKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     pub(super) entry: usize,
-    /// It stands behind the turn wherever it is written; any other line is seen only by calls that begin behind it.
+    /// It stands behind the turn wherever it is written; any other line is seen only by calls that
+    /// begin behind it.
     pub(super) always: bool,
 }
 
@@ -76,7 +79,14 @@ impl Turns {
 
     pub(super) fn add(&mut self, kind: TurnKind, conversation: usize, head: usize) -> usize {
         self.of[head] = Some(self.turns.len());
-        self.turns.push(Turn { kind, conversation, head, parent: None, children: Vec::new(), items: Vec::new() });
+        self.turns.push(Turn {
+            kind,
+            conversation,
+            head,
+            parent: None,
+            children: Vec::new(),
+            items: Vec::new(),
+        });
         self.turns.len() - 1
     }
 
@@ -105,11 +115,14 @@ impl Turns {
         for turn in 0..self.turns.len() {
             let mut above = links.parent[self.turns[turn].head];
             let mut steps = 0;
-            while let Some(entry) = above.filter(|&entry| self.of[entry] == Some(turn) && steps < links.parent.len()) {
+            while let Some(entry) =
+                above.filter(|&entry| self.of[entry] == Some(turn) && steps < links.parent.len())
+            {
                 above = links.parent[entry];
                 steps += 1;
             }
-            self.turns[turn].parent = above.and_then(|entry| self.of[entry]).filter(|&parent| parent != turn);
+            self.turns[turn].parent =
+                above.and_then(|entry| self.of[entry]).filter(|&parent| parent != turn);
         }
         self.cut_cycles(session);
         let mut by_start: Vec<usize> = (0..self.turns.len()).collect();
@@ -142,7 +155,8 @@ impl Turns {
     /// Merges what hangs on a turn and leads nowhere into that turn.
     fn merge(&mut self, session: &mut Session, links: &Links) {
         let order = self.parents_first();
-        let mut leads: Vec<bool> = (0..self.turns.len()).map(|turn| self.opens(session, links, turn)).collect();
+        let mut leads: Vec<bool> =
+            (0..self.turns.len()).map(|turn| self.opens(session, links, turn)).collect();
         for &turn in order.iter().rev() {
             if let Some(parent) = self.turns[turn].parent.filter(|_| leads[turn]) {
                 leads[parent] = true;
@@ -151,19 +165,23 @@ impl Turns {
         for &turn in order.iter().rev() {
             let Some(parent) = self.turns[turn].parent.filter(|_| !leads[turn]) else { continue };
             let items = std::mem::take(&mut self.turns[turn].items);
-            self.turns[parent].items.extend(items.into_iter().map(|item| Item { always: false, ..item }));
+            self.turns[parent]
+                .items
+                .extend(items.into_iter().map(|item| Item { always: false, ..item }));
             self.turns[turn].kind = TurnKind::Merged;
         }
         for turn in 0..self.turns.len() {
             let children = std::mem::take(&mut self.turns[turn].children);
-            self.turns[turn].children = children.into_iter().filter(|&child| leads[child]).collect();
+            self.turns[turn].children =
+                children.into_iter().filter(|&child| leads[child]).collect();
         }
         self.report_unanswered(session);
     }
 
     /// All turns, each behind its parent.
     pub(super) fn parents_first(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.turns.len()).filter(|&turn| self.turns[turn].parent.is_none()).collect();
+        let mut order: Vec<usize> =
+            (0..self.turns.len()).filter(|&turn| self.turns[turn].parent.is_none()).collect();
         let mut at = 0;
         while at < order.len() {
             order.extend_from_slice(&self.turns[order[at]].children);
@@ -180,10 +198,14 @@ impl Turns {
             Some(UserKind::Prompt | UserKind::Summary) => true,
             Some(UserKind::Command) => {
                 let mut above = links.parent[*head];
-                while let Some(link) = above.filter(|&above| matches!(session.entries[above].body, Body::Link)) {
+                while let Some(link) =
+                    above.filter(|&above| matches!(session.entries[above].body, Body::Link))
+                {
                     above = links.parent[link];
                 }
-                above.is_none_or(|above| session.entries[above].user().is_none_or(|user| user.answers.is_empty()))
+                above.is_none_or(|above| {
+                    session.entries[above].user().is_none_or(|user| user.answers.is_empty())
+                })
             }
             Some(UserKind::Hanging) | None => false,
         }
@@ -192,7 +214,10 @@ impl Turns {
     fn report_unanswered(&self, session: &mut Session) {
         for turn in &self.turns {
             let TurnKind::Call(lines) = &turn.kind else { continue };
-            let goes_on = turn.children.iter().any(|&child| matches!(self.turns[child].kind, TurnKind::Call(_)));
+            let goes_on = turn
+                .children
+                .iter()
+                .any(|&child| matches!(self.turns[child].kind, TurnKind::Call(_)));
             if !goes_on {
                 continue;
             }
@@ -205,13 +230,18 @@ impl Turns {
             let open: Vec<(usize, String)> = lines
                 .iter()
                 .flat_map(|&line| {
-                    session.entries[line].assistant().into_iter().flat_map(move |a| a.said.iter().map(move |s| (line, s)))
+                    session.entries[line]
+                        .assistant()
+                        .into_iter()
+                        .flat_map(move |a| a.said.iter().map(move |s| (line, s)))
                 })
                 .filter_map(|(line, said)| said.call.clone().map(|call| (line, call)))
                 .filter(|(_, call)| !answered.contains(call.as_str()))
                 .collect();
             for (line, call) in open {
-                let message = format!("call {call} has no result in the file although the conversation went on");
+                let message = format!(
+                    "call {call} has no result in the file although the conversation went on"
+                );
                 session.warn(line, "message.content", "missing-result", message);
             }
         }

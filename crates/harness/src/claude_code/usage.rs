@@ -23,9 +23,9 @@ impl Call {
 
 /// Reconstructed requests against recorded usage.
 ///
-/// What a session file does not hold (the system prompt, tool schemas, some reminders, files attached again after a compaction) is in
-/// every request all the same. Between two compactions it hardly changes, so it shows as the intercept of recorded tokens over
-/// the reconstructed size.
+/// What a session file does not hold (the system prompt, tool schemas, some reminders, files
+/// attached again after a compaction) is in every request all the same. Between two compactions it
+/// hardly changes, so it shows as the intercept of recorded tokens over the reconstructed size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UsageCheck {
     /// One fit for each stretch between compactions, in the order in which they begin.
@@ -58,11 +58,13 @@ pub struct CallUsage {
     pub recorded_tokens: u64,
     /// Tokens that the fit expects.
     pub expected_tokens: f64,
-    /// Whether the two differ by more than the other calls of the stretch do, so that something is missing or too much.
+    /// Whether the two differ by more than the other calls of the stretch do, so that something is
+    /// missing or too much.
     pub deviates: bool,
 }
 
-/// Bytes that a segment's role marks, and the markup of calls and results, come to; with 150 the calls of a session lie on one line.
+/// Bytes that a segment's role marks, and the markup of calls and results, come to; with 150 the
+/// calls of a session lie on one line.
 const WRAPPING: f64 = 150.0;
 
 /// Calls from which on a stretch can tell which of them stands out.
@@ -81,7 +83,8 @@ pub(super) fn check(calls: &[Call], thread: impl Fn(usize) -> String) -> UsageCh
         grouped.entry(call.era).or_default().push(call);
     }
     let eras: Vec<Vec<Call>> = grouped.into_values().collect();
-    let shared = median(eras.iter().flat_map(|era| slopes(era)).collect()).unwrap_or(USUAL_TOKENS_PER_BYTE);
+    let shared =
+        median(eras.iter().flat_map(|era| slopes(era)).collect()).unwrap_or(USUAL_TOKENS_PER_BYTE);
     let fit = |era: &Vec<Call>| fit(era, shared, thread(era[0].turn));
     UsageCheck { eras: eras.iter().map(fit).collect() }
 }
@@ -90,7 +93,8 @@ fn fit(era: &[Call], shared: f64, thread: String) -> EraUsage {
     let slope = median(slopes(era)).unwrap_or(shared);
     let rest = |call: &Call| call.tokens as f64 - slope * call.size();
     let hidden = median(era.iter().map(rest).collect()).unwrap_or_default();
-    let spread = median(era.iter().map(|call| (rest(call) - hidden).abs()).collect()).unwrap_or_default();
+    let spread =
+        median(era.iter().map(|call| (rest(call) - hidden).abs()).collect()).unwrap_or_default();
     let calls = era.iter().map(|call| {
         let expected = hidden + slope * call.size();
         let difference = (call.tokens as f64 - expected).abs();
@@ -109,7 +113,8 @@ fn fit(era: &[Call], shared: f64, thread: String) -> EraUsage {
     EraUsage { thread, tokens_per_byte: slope, hidden_tokens: hidden, calls: calls.collect() }
 }
 
-/// The slopes between pairs of calls that differ enough to tell; their median is the estimate of Theil and Sen.
+/// The slopes between pairs of calls that differ enough to tell; their median is the estimate of
+/// Theil and Sen.
 fn slopes(era: &[Call]) -> Vec<f64> {
     let step = era.len().div_ceil(400);
     let sample: Vec<&Call> = era.iter().step_by(step.max(1)).collect();

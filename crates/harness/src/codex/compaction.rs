@@ -39,10 +39,15 @@ impl Rollout {
             script.draft.fault(&spot.at, "payload.message", "no-summary", text);
         }
         if self.at.is_none() {
-            let text = "nothing stands before the compaction in the file; its list is all that is known";
+            let text =
+                "nothing stands before the compaction in the file; its list is all that is known";
             script.draft.warn(&spot.at, "payload", "no-predecessor", text);
         }
-        let last = compacted.replacement_history.as_ref().and_then(|list| summary_of(list)).unwrap_or_else(|| message.clone());
+        let last = compacted
+            .replacement_history
+            .as_ref()
+            .and_then(|list| summary_of(list))
+            .unwrap_or_else(|| message.clone());
         let summariser = self.summariser(script, &last);
         let mut change = Change::new(ReplacementKind::Summary);
         if let Some(found) = &summariser {
@@ -103,7 +108,8 @@ impl Rollout {
         self.at = Some(node);
     }
 
-    /// Finds the summariser's call, which stands right before the compaction, and makes it a thread of its own.
+    /// Finds the summariser's call, which stands right before the compaction, and makes it a thread
+    /// of its own.
     fn summariser(&mut self, script: &mut Script, summary: &str) -> Option<Summariser> {
         let node = self.at.filter(|&at| at + 1 == script.nodes.len())?;
         let Step::Call(call) = &mut script.nodes[node].step else { return None };
@@ -117,23 +123,33 @@ impl Rollout {
         }
         call.unrecorded.push("prompt".into());
         let at = script.nodes[node].spot.at.clone();
-        let message = "the prompt of the call that summarises is not in the file; its text carries no loss";
+        let message =
+            "the prompt of the call that summarises is not in the file; its text carries no loss";
         script.draft.warn(&at, "payload", "summariser-prompt", message);
         self.at = script.nodes[node].parent;
-        script.nodes[node].conversation = script.conversation(format!("compact-{}", self.compactions));
+        script.nodes[node].conversation =
+            script.conversation(format!("compact-{}", self.compactions));
         script.forks(node, ForkReason::Summarizer);
         self.history.entries.pop();
         Some(Summariser { node, part, text })
     }
 
     /// The list of a compaction that has only a summary, as the harness builds it.
-    fn rebuilt(&mut self, script: &mut Script, message: &str, summariser: Option<&Summariser>, spot: &Spot) -> Vec<Told> {
+    fn rebuilt(
+        &mut self,
+        script: &mut Script,
+        message: &str,
+        summariser: Option<&Summariser>,
+        spot: &Spot,
+    ) -> Vec<Told> {
         let (kept, cut) = self.history.kept();
         let text = match cut {
             true => {
                 "the list behind the compaction is not recorded; it is rebuilt, with its oldest prompt whole that was cut to fit"
             }
-            false => "the list behind the compaction is not recorded; it is rebuilt as the harness does",
+            false => {
+                "the list behind the compaction is not recorded; it is rebuilt as the harness does"
+            }
         };
         script.draft.warn(&spot.at, "payload", "compaction-rebuilt", text);
         let count = |script: &Script, entry: &Entry| match entry.from {
@@ -161,9 +177,11 @@ impl Rollout {
     }
 }
 
-/// Whether a summary is what a call said, behind words of the harness or alone; a short text ends others by chance.
+/// Whether a summary is what a call said, behind words of the harness or alone; a short text ends
+/// others by chance.
 fn is_of(said: &str, summary: &str) -> bool {
-    said == summary && !said.trim().is_empty() || said.len() >= wording::SHORTEST_QUOTE && summary.ends_with(said)
+    said == summary && !said.trim().is_empty()
+        || said.len() >= wording::SHORTEST_QUOTE && summary.ends_with(said)
 }
 
 /// The text of a list's last message by a user, which is the summary.
@@ -176,29 +194,55 @@ fn summary_of(list: &[Line]) -> Option<String> {
 /// A summary as the harness's words and the text of the call that wrote it, where that is known.
 fn summary(text: &str, summariser: Option<&Summariser>, spot: &Spot) -> Vec<Told> {
     let key = format!("line-{}", spot.at.line);
-    let one = |item, count, bytes| Told { item, count, turn: true, context: false, summary: true, bytes, keys: Vec::new() };
-    let Some((found, words)) = summariser.and_then(|found| Some((found, text.strip_suffix(found.text.as_str())?))) else {
+    let one = |item, count, bytes| Told {
+        item,
+        count,
+        turn: true,
+        context: false,
+        summary: true,
+        bytes,
+        keys: Vec::new(),
+    };
+    let Some((found, words)) =
+        summariser.and_then(|found| Some((found, text.strip_suffix(found.text.as_str())?)))
+    else {
         let segment = spot.segment(key, script::text(Role::User, Origin::ExternalModel, text));
         return vec![one(Item::Told(vec![segment]), 1, text.len())];
     };
     let words = Segment { open: true, ..script::text(Role::User, Origin::Harness, words) };
     let own = one(Item::Part(found.node, found.part), 1, found.text.len());
     let words = one(Item::New(vec![spot.segment(key, words)]), 1, 0);
-    if text.len() == found.text.len() { vec![own] } else { vec![words, Told { turn: false, ..own }] }
+    if text.len() == found.text.len() {
+        vec![own]
+    } else {
+        vec![words, Told { turn: false, ..own }]
+    }
 }
 
-/// The items of a recorded list, with calls answered and outputs left out as the harness does in a request.
-fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spot) -> (Vec<Told>, usize) {
+/// The items of a recorded list, with calls answered and outputs left out as the harness does in a
+/// request.
+fn told(
+    list: Vec<Line>,
+    last: &str,
+    summariser: Option<&Summariser>,
+    spot: &Spot,
+) -> (Vec<Told>, usize) {
     let key = format!("line-{}", spot.at.line);
     let (mut told, mut broken) = (Vec::new(), 0);
     let (mut called, mut open) = (FxHashSet::default(), Vec::new());
-    let answered: FxHashSet<String> =
-        list.iter().filter(|item| item.output.is_some()).filter_map(|item| item.call_id.clone()).collect();
+    let answered: FxHashSet<String> = list
+        .iter()
+        .filter(|item| item.output.is_some())
+        .filter_map(|item| item.call_id.clone())
+        .collect();
     for item in list {
-        let is_summary = item.role.as_deref() == Some("user") && !last.is_empty() && item.content.as_text() == Some(last);
+        let is_summary = item.role.as_deref() == Some("user")
+            && !last.is_empty()
+            && item.content.as_text() == Some(last);
         let id = item.id.clone().filter(|id| !id.is_empty());
         let piece = item::piece(item, &key, spot);
-        let keys = piece.number().map(|number| Key::of(&piece, id.as_deref(), number)).unwrap_or_default();
+        let keys =
+            piece.number().map(|number| Key::of(&piece, id.as_deref(), number)).unwrap_or_default();
         if is_summary {
             let mut summary = summary(last, summariser, spot);
             summary.iter_mut().take(1).for_each(|first| first.keys.clone_from(&keys));
@@ -212,15 +256,31 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
             Piece::Silent | Piece::Unknown(_) => continue,
         };
         called.extend(segments.iter().flat_map(|segment| segment.calls.iter().cloned()));
-        open.extend(segments.iter().flat_map(|segment| &segment.calls).filter(|call| !answered.contains(*call)).cloned());
-        let orphan = |segment: &Segment| segment.result_of.as_ref().is_some_and(|call| !called.contains(call));
+        open.extend(
+            segments
+                .iter()
+                .flat_map(|segment| &segment.calls)
+                .filter(|call| !answered.contains(*call))
+                .cloned(),
+        );
+        let orphan = |segment: &Segment| {
+            segment.result_of.as_ref().is_some_and(|call| !called.contains(call))
+        };
         if segments.iter().any(orphan) {
             broken += 1;
             continue;
         }
         let context = !turn && segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
-        told.push(Told { count: segments.len(), item: Item::Told(segments), turn, context, summary: false, bytes, keys });
+        told.push(Told {
+            count: segments.len(),
+            item: Item::Told(segments),
+            turn,
+            context,
+            summary: false,
+            bytes,
+            keys,
+        });
         for call in open.drain(..) {
             broken += 1;
             let (answer, key) = run::missing(&call, spot);
@@ -238,7 +298,8 @@ fn told(list: Vec<Line>, last: &str, summariser: Option<&Summariser>, spot: &Spo
     (told, broken)
 }
 
-/// Lets items of a list that have no id keep that of the newest one in the history that says the same.
+/// Lets items of a list that have no id keep that of the newest one in the history that says the
+/// same.
 fn keep_ids(told: &mut [Told], before: &[Entry]) {
     let listed: FxHashSet<&Key> = told.iter().flat_map(|told| &told.keys).collect();
     let mut by_number: FxHashMap<u64, Vec<Key>> = FxHashMap::default();

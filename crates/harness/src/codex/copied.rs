@@ -17,9 +17,11 @@ pub(super) struct Copied {
     parent: Option<(String, Spot)>,
     /// The items of the parent, where its file lies beside and can be read.
     items: Option<Vec<Theirs>>,
-    /// Where in them this rollout may stand: a first prompt can say what others say too. Nowhere, once items of its own have begun.
+    /// Where in them this rollout may stand: a first prompt can say what others say too. Nowhere,
+    /// once items of its own have begun.
     places: Vec<Place>,
-    /// The first item behind its own ones that has id and content of one of the parent's, and how many there are.
+    /// The first item behind its own ones that has id and content of one of the parent's, and how
+    /// many there are.
     late: Option<(Spot, u64)>,
     /// Ids of the parent's items, each with what that one says.
     ids: FxHashSet<(String, u64)>,
@@ -34,13 +36,15 @@ struct Place {
     met: usize,
     /// Whether a prompt was met.
     prompted: bool,
-    /// What the prompt says that was met last, where it was taken back: it may stand again behind what was taken back with it.
+    /// What the prompt says that was met last, where it was taken back: it may stand again behind
+    /// what was taken back with it.
     asked: Option<u64>,
 }
 
 impl Place {
-    /// The place behind an item: a fork may leave out turns before the first that it holds, but none between two, save those that a
-    /// rollback took back; within a turn it may leave out anything.
+    /// The place behind an item: a fork may leave out turns before the first that it holds, but
+    /// none between two, save those that a rollback took back; within a turn it may leave out
+    /// anything.
     fn behind(self, items: &[Theirs], id: Option<&str>, number: u64) -> Option<Self> {
         for (at, item) in items.iter().enumerate().skip(self.met) {
             if item.is(id, number) {
@@ -79,8 +83,8 @@ impl Theirs {
 }
 
 impl Copied {
-    /// Takes note of a session line: it says where the rollout was forked from, or is copied from there itself; of a parent that
-    /// cannot be read to its end nothing is known to be a copy.
+    /// Takes note of a session line: it says where the rollout was forked from, or is copied from
+    /// there itself; of a parent that cannot be read to its end nothing is known to be a copy.
     pub(super) fn meta(&mut self, script: &mut Script, input: &Input, meta: &Meta, spot: &Spot) {
         if self.parent.is_some() {
             return;
@@ -95,7 +99,8 @@ impl Copied {
         self.parent = Some((parent, spot.clone()));
         match member.map(|member| (items(&member, spot, script.draft.options), member)) {
             Some((Ok(items), _)) => {
-                self.ids = items.iter().filter_map(|item| Some((item.id.clone()?, item.number))).collect();
+                self.ids =
+                    items.iter().filter_map(|item| Some((item.id.clone()?, item.number))).collect();
                 (self.items, self.places) = (Some(items), vec![Place::default()]);
             }
             Some((Err(error), member)) => script.draft.unread(&member, Relation::Neighbour, &error),
@@ -105,7 +110,8 @@ impl Copied {
 
     /// Whether an item is one of the parent's, in order.
     pub(super) fn is_copy(&mut self, id: Option<&str>, number: u64, spot: &Spot) -> bool {
-        /// So many places are followed from either end where more of the parent's prompts say the same.
+        /// So many places are followed from either end where more of the parent's prompts say the
+        /// same.
         const PLACES: usize = 32;
         let Some(items) = &self.items else { return false };
         let mut next: Vec<Place> = Vec::new();
@@ -113,7 +119,8 @@ impl Copied {
             let mut from = *place;
             while let Some(found) = from.behind(items, id, number) {
                 next.push(found);
-                // Before a prompt was met, any of those that say the same may be it; of anything else the first is as good as all.
+                // Before a prompt was met, any of those that say the same may be it; of anything
+                // else the first is as good as all.
                 if from.prompted || !found.prompted {
                     break;
                 }
@@ -139,7 +146,10 @@ impl Copied {
         let Some((parent, spot)) = &self.parent else { return };
         let message = match &self.items {
             Some(_) => {
-                format!("calls ({}) are copied from rollout {parent}, which lies beside; they are context here", self.calls)
+                format!(
+                    "calls ({}) are copied from rollout {parent}, which lies beside; they are context here",
+                    self.calls
+                )
             }
             None => {
                 format!(
@@ -171,7 +181,12 @@ fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<Their
                     let id = item.id.clone().filter(|id| !id.is_empty());
                     let piece = item::piece(*item, "", spot);
                     let turn = matches!(piece, Piece::Given { turn: true, .. });
-                    items.extend(piece.number().map(|number| Theirs { id, number, turn, back: false }));
+                    items.extend(piece.number().map(|number| Theirs {
+                        id,
+                        number,
+                        turn,
+                        back: false,
+                    }));
                 }
                 Payload::Event(event) if event.kind == "thread_rolled_back" => {
                     roll_back(&mut items, event.turns().unwrap_or(0))
@@ -195,12 +210,15 @@ fn roll_back(items: &mut [Theirs], turns: usize) {
     }
 }
 
-/// The file of a rollout, in the folder of the one that is read or in that of another day, `../../../YYYY/MM/DD`.
+/// The file of a rollout, in the folder of the one that is read or in that of another day,
+/// `../../../YYYY/MM/DD`.
 fn find(script: &mut Script, input: &Input, id: &str) -> Option<Member> {
     let (main, end) = (input.main(), format!("-{id}"));
     let is_it = |member: &Member| member.stem().ends_with(&end) && member.name != main.name;
     let beside = listed(script, &main, input.beside(""));
-    if let Some(found) = beside.into_iter().find(|member| is_it(member) && member.listed != main.listed) {
+    if let Some(found) =
+        beside.into_iter().find(|member| is_it(member) && member.listed != main.listed)
+    {
         return Some(found);
     }
     let mut folders = vec!["../../..".to_owned()];
@@ -208,12 +226,16 @@ fn find(script: &mut Script, input: &Input, id: &str) -> Option<Member> {
         let mut inside = Vec::new();
         for folder in folders {
             let names = listed(script, &main, input.folders(&folder));
-            let dated = names.iter().filter(|name| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()));
+            let dated = names.iter().filter(|name| {
+                name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit())
+            });
             inside.extend(dated.map(|name| format!("{folder}/{name}")));
         }
         folders = inside;
     }
-    folders.iter().find_map(|folder| listed(script, &main, input.beside(folder)).into_iter().find(is_it))
+    folders
+        .iter()
+        .find_map(|folder| listed(script, &main, input.beside(folder)).into_iter().find(is_it))
 }
 
 /// What is in a folder; one that cannot be listed is passed over with a warning.

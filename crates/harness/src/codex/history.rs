@@ -1,4 +1,5 @@
-//! The list that the next request holds, so that rollbacks and old compactions find their place in it.
+//! The list that the next request holds, so that rollbacks and old compactions find their place in
+//! it.
 use super::known::Key;
 use crate::script::{Back, Item};
 
@@ -35,7 +36,15 @@ pub(super) enum From {
 impl Entry {
     /// What a node brought.
     pub(super) fn of(node: usize, turn: bool, context: bool, bytes: usize, keys: Vec<Key>) -> Self {
-        Self { from: From::Node(node), back: Back::To(Some(node)), turn, context, summary: false, bytes, keys }
+        Self {
+            from: From::Node(node),
+            back: Back::To(Some(node)),
+            turn,
+            context,
+            summary: false,
+            bytes,
+            keys,
+        }
     }
 
     fn item(&self) -> Item {
@@ -55,10 +64,12 @@ pub(super) struct History {
 impl History {
     /// Takes back the newest turns; also says whether there were as many.
     pub(super) fn back(&mut self, turns: usize) -> Option<(Back, bool)> {
-        let starts: Vec<usize> = (0..self.entries.len()).filter(|&at| self.entries[at].turn).collect();
+        let starts: Vec<usize> =
+            (0..self.entries.len()).filter(|&at| self.entries[at].turn).collect();
         let first = *starts.first()?;
         let enough = turns <= starts.len();
-        let mut cut = starts.len().checked_sub(turns).and_then(|at| starts.get(at)).copied().unwrap_or(first);
+        let mut cut =
+            starts.len().checked_sub(turns).and_then(|at| starts.get(at)).copied().unwrap_or(first);
         while cut > first && self.entries[cut - 1].context {
             cut -= 1;
         }
@@ -66,14 +77,17 @@ impl History {
         Some((self.entries.last().map_or(Back::To(None), |entry| entry.back), enough))
     }
 
-    /// The entries that an old compaction keeps: those before the first turn, and the newest prompts that fit into the budget of the
-    /// harness; also whether the oldest of them was cut to fit.
+    /// The entries that an old compaction keeps: those before the first turn, and the newest
+    /// prompts that fit into the budget of the harness; also whether the oldest of them was cut to
+    /// fit.
     pub(super) fn kept(&self) -> (Vec<(Item, Entry)>, bool) {
-        /// What the harness keeps of prompts, in bytes: 20,000 tokens that it takes for 4 bytes each.
+        /// What the harness keeps of prompts, in bytes: 20,000 tokens that it takes for 4 bytes
+        /// each.
         const BUDGET: usize = 80_000;
         let first = self.entries.iter().position(|entry| entry.turn).unwrap_or(self.entries.len());
         let (mut left, mut cut, mut kept) = (BUDGET, false, Vec::new());
-        for entry in self.entries[first..].iter().rev().filter(|entry| entry.turn && !entry.summary) {
+        for entry in self.entries[first..].iter().rev().filter(|entry| entry.turn && !entry.summary)
+        {
             if left == 0 {
                 break;
             }

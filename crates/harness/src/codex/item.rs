@@ -53,15 +53,25 @@ pub(super) fn piece(item: Item, key: &str, spot: &Spot) -> Piece {
     let at = |segment: Segment| spot.segment(item.id.as_deref().unwrap_or(key), segment);
     match item.kind.as_str() {
         "message" => match item.role.as_deref() {
-            Some("assistant") => {
-                Piece::Said(item.content.texts().into_iter().map(|text| at(script::said(Part::Content, text))).collect())
-            }
+            Some("assistant") => Piece::Said(
+                item.content
+                    .texts()
+                    .into_iter()
+                    .map(|text| at(script::said(Part::Content, text)))
+                    .collect(),
+            ),
             role => {
                 let texts = item.content.texts();
-                let turn = role == Some("user") && !texts.first().is_some_and(|text| is_marked(text));
+                let turn =
+                    role == Some("user") && !texts.first().is_some_and(|text| is_marked(text));
                 let origin = if turn { Origin::Human } else { Origin::Harness };
-                let role = if matches!(role, Some("developer" | "system")) { Role::System } else { Role::User };
-                let segments = texts.into_iter().map(|text| at(script::text(role, origin, text))).collect();
+                let role = if matches!(role, Some("developer" | "system")) {
+                    Role::System
+                } else {
+                    Role::User
+                };
+                let segments =
+                    texts.into_iter().map(|text| at(script::text(role, origin, text))).collect();
                 Piece::Given { segments, turn }
             }
         },
@@ -77,18 +87,28 @@ pub(super) fn piece(item: Item, key: &str, spot: &Spot) -> Piece {
             // The provider runs it and shows no result.
             Piece::Said(vec![at(Segment { calls: Vec::new(), ..call })])
         }
-        "function_call_output" | "custom_tool_call_output" | "mcp_tool_call_output" | "tool_search_output" => {
+        "function_call_output"
+        | "custom_tool_call_output"
+        | "mcp_tool_call_output"
+        | "tool_search_output" => {
             let call = item.call_id.as_deref().unwrap_or_default();
             Piece::Output(Box::new(spot.segment(call, output(call, item.output))))
         }
         "compaction" | "compaction_summary" | "context_compaction" => {
             let size = item.encrypted_content.as_deref().map_or(0, str::len);
-            let text = format!(r#"{{"type":"{}","encrypted_content":"[{size} bytes of base64 left out]"}}"#, item.kind);
+            let text = format!(
+                r#"{{"type":"{}","encrypted_content":"[{size} bytes of base64 left out]"}}"#,
+                item.kind
+            );
             let segments = vec![at(script::text(Role::User, Origin::ExternalModel, text))];
             Piece::Given { segments, turn: false }
         }
         "agent_message" => {
-            let segments = item.content.texts().into_iter().map(|text| at(script::text(Role::User, Origin::Harness, text)));
+            let segments = item
+                .content
+                .texts()
+                .into_iter()
+                .map(|text| at(script::text(Role::User, Origin::Harness, text)));
             Piece::Given { segments: segments.collect(), turn: true }
         }
         "ghost_snapshot" | "compaction_trigger" | "additional_tools" | "other" => Piece::Silent,
@@ -111,16 +131,21 @@ fn reasoning(raw: Content, summary: Content) -> Segment {
 
 fn called(item: &Item, call: &str) -> Segment {
     let quoted = |text: &str| Value::from(text).to_string();
-    // Arguments are JSON in a string; what is no JSON stays a string, as does the input of a custom tool.
-    let arguments = item.arguments.as_deref().map(|raw| match serde_json::from_str::<String>(raw.get()) {
-        Ok(text) => match serde_json::from_str::<&RawValue>(&text) {
-            Ok(json) => json.get().to_owned(),
-            Err(_) => quoted(&text),
-        },
-        Err(_) => raw.get().to_owned(),
-    });
+    // Arguments are JSON in a string; what is no JSON stays a string, as does the input of a custom
+    // tool.
+    let arguments =
+        item.arguments.as_deref().map(|raw| match serde_json::from_str::<String>(raw.get()) {
+            Ok(text) => match serde_json::from_str::<&RawValue>(&text) {
+                Ok(json) => json.get().to_owned(),
+                Err(_) => quoted(&text),
+            },
+            Err(_) => raw.get().to_owned(),
+        });
     let action = || item.action.as_deref().map(|action| action.get().to_owned());
-    let input = arguments.or_else(|| item.input.as_deref().map(quoted)).or_else(action).unwrap_or_else(|| "{}".into());
+    let input = arguments
+        .or_else(|| item.input.as_deref().map(quoted))
+        .or_else(action)
+        .unwrap_or_else(|| "{}".into());
     let name = item.name.as_deref().unwrap_or_else(|| item.kind.trim_end_matches("_call"));
     script::call(call, name, &input)
 }
@@ -128,7 +153,9 @@ fn called(item: &Item, call: &str) -> Segment {
 fn output(call: &str, output: Option<Output>) -> Segment {
     match output {
         Some(Output::Plain(content)) => script::result(call, block::joined(content), false),
-        Some(Output::Judged { content, success }) => script::result(call, block::joined(content), success == Some(false)),
+        Some(Output::Judged { content, success }) => {
+            script::result(call, block::joined(content), success == Some(false))
+        }
         None => script::result(call, "", false),
     }
 }

@@ -1,4 +1,5 @@
-//! What was met in a rollout and what of it the history holds, so that what is written again is told from what is new.
+//! What was met in a rollout and what of it the history holds, so that what is written again is
+//! told from what is new.
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -20,16 +21,24 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// What a piece is known by; an output by its call alone, as ids of calls are what the harness pairs by.
+    /// What a piece is known by; an output by its call alone, as ids of calls are what the harness
+    /// pairs by.
     pub(super) fn of(piece: &Piece, id: Option<&str>, number: u64) -> Vec<Self> {
         let own = id.map(|id| Self::Item(id.into(), number));
         match piece {
             Piece::Said(segments) if segments.iter().any(|said| !said.calls.is_empty()) => {
-                let calls = segments.iter().flat_map(|said| &said.calls).map(|call| Self::Call(call.as_str().into(), number));
+                let calls = segments
+                    .iter()
+                    .flat_map(|said| &said.calls)
+                    .map(|call| Self::Call(call.as_str().into(), number));
                 own.into_iter().chain(calls).collect()
             }
-            Piece::Said(_) | Piece::Given { .. } => own.into_iter().chain([Self::Text(number)]).collect(),
-            Piece::Output(segment) => vec![Self::Output(segment.result_of.as_deref().unwrap_or_default().into(), number)],
+            Piece::Said(_) | Piece::Given { .. } => {
+                own.into_iter().chain([Self::Text(number)]).collect()
+            }
+            Piece::Output(segment) => {
+                vec![Self::Output(segment.result_of.as_deref().unwrap_or_default().into(), number)]
+            }
             Piece::Silent | Piece::Unknown(_) => Vec::new(),
         }
     }
@@ -45,7 +54,8 @@ pub(super) enum Standing {
     Again,
     /// The history holds it.
     Repeated,
-    /// It has no id, and what it says was said above; `stands` where the history holds that. What is beside it decides.
+    /// It has no id, and what it says was said above; `stands` where the history holds that. What
+    /// is beside it decides.
     Doubt {
         stands: bool,
     },
@@ -57,12 +67,10 @@ impl Standing {
         match (self, next) {
             (one, other) if one == other => Some(one),
             (Self::Doubt { .. }, Self::Doubt { .. }) => Some(Self::Doubt { stands: false }),
-            (Self::Doubt { .. }, sure @ (Self::New | Self::Again)) | (sure @ (Self::New | Self::Again), Self::Doubt { .. }) => {
-                Some(sure)
-            }
-            (Self::Doubt { stands: true }, Self::Repeated) | (Self::Repeated, Self::Doubt { stands: true }) => {
-                Some(Self::Repeated)
-            }
+            (Self::Doubt { .. }, sure @ (Self::New | Self::Again))
+            | (sure @ (Self::New | Self::Again), Self::Doubt { .. }) => Some(sure),
+            (Self::Doubt { stands: true }, Self::Repeated)
+            | (Self::Repeated, Self::Doubt { stands: true }) => Some(Self::Repeated),
             _ => None,
         }
     }
@@ -103,7 +111,9 @@ impl Known {
         let named = self.telling(keys);
         if named.is_empty() {
             return match keys.iter().any(|key| self.ever.all.contains(key)) {
-                true => Standing::Doubt { stands: keys.iter().any(|key| self.live.all.contains(key)) },
+                true => {
+                    Standing::Doubt { stands: keys.iter().any(|key| self.live.all.contains(key)) }
+                }
                 false => Standing::New,
             };
         }
@@ -119,12 +129,15 @@ impl Known {
         }
     }
 
-    /// The keys that tell an item from others: its own id, else that of its call, unless several calls have that and one is answered.
+    /// The keys that tell an item from others: its own id, else that of its call, unless several
+    /// calls have that and one is answered.
     fn telling<'k>(&self, keys: &'k [Key]) -> Vec<&'k Key> {
         let own: Vec<&Key> = keys.iter().filter(|key| matches!(key, Key::Item(..))).collect();
         let tells = |key: &&Key| match key {
             Key::Text(_) => false,
-            Key::Call(call, _) => !(self.shared.contains(call) && self.live.answered.contains(call)),
+            Key::Call(call, _) => {
+                !(self.shared.contains(call) && self.live.answered.contains(call))
+            }
             Key::Item(..) | Key::Output(..) => true,
         };
         if own.is_empty() { keys.iter().filter(tells).collect() } else { own }
@@ -158,7 +171,11 @@ impl Known {
     /// The id of a call that named another one above, where that is not said yet.
     pub(super) fn shares(&mut self, keys: &[Key]) -> Option<Arc<str>> {
         let call = keys.iter().find_map(|key| match key {
-            Key::Call(call, _) if self.ever.called.contains(call) && !self.ever.all.contains(key) => Some(call),
+            Key::Call(call, _)
+                if self.ever.called.contains(call) && !self.ever.all.contains(key) =>
+            {
+                Some(call)
+            }
             _ => None,
         })?;
         self.shared.insert(call.clone()).then(|| call.clone())

@@ -103,7 +103,8 @@ struct Usage {
     total_tokens: Option<i64>,
 }
 
-/// Other events may have other things under the same keys, so each is read where its event is known.
+/// Other events may have other things under the same keys, so each is read where its event is
+/// known.
 impl Event {
     /// How many turns are taken back, where that is a number.
     pub(super) fn turns(&self) -> Option<usize> {
@@ -112,7 +113,10 @@ impl Event {
 
     /// Tokens used so far, where that is a number.
     pub(super) fn total_tokens(&self) -> Option<i64> {
-        serde_json::from_str::<TokenInfo>(self.info.as_ref()?.get()).ok()?.total_token_usage?.total_tokens
+        serde_json::from_str::<TokenInfo>(self.info.as_ref()?.get())
+            .ok()?
+            .total_token_usage?
+            .total_tokens
     }
 }
 

@@ -30,7 +30,8 @@ impl Rollout {
             return;
         };
         let keys = Key::of(&piece, id.as_deref(), number);
-        // Every item is held against the parent's, also those that are left out, so that both are counted alike.
+        // Every item is held against the parent's, also those that are left out, so that both are
+        // counted alike.
         let copied = self.copied.is_copy(id.as_deref(), number, spot);
         let standing = match self.known.standing(&keys) {
             Standing::Repeated => Standing::Repeated,
@@ -48,7 +49,11 @@ impl Rollout {
                 if standing != Standing::Repeated {
                     self.answer(script);
                     self.put(script, segments, turn, keys, spot);
-                    self.asked_again = if turn { matches!(standing, Standing::Doubt { .. }) } else { self.asked_again };
+                    self.asked_again = if turn {
+                        matches!(standing, Standing::Doubt { .. })
+                    } else {
+                        self.asked_again
+                    };
                 }
             }
             Piece::Output(segment) => {
@@ -76,15 +81,20 @@ impl Rollout {
         };
         match standing {
             Standing::Repeated if what == "call" => {
-                let message = format!("call {id} stands above already; the call that makes it again is left out");
+                let message = format!(
+                    "call {id} stands above already; the call that makes it again is left out"
+                );
                 script.draft.warn(&spot.at, at, "repeated-call", message);
             }
             Standing::Repeated => {
-                let message = format!("item {id} stands above already; what is written again is left out");
+                let message =
+                    format!("item {id} stands above already; what is written again is left out");
                 script.draft.warn(&spot.at, at, "repeated-line", message);
             }
             Standing::Again => {
-                let message = format!("{what} {id} was taken out of the history above; written again, it is context here");
+                let message = format!(
+                    "{what} {id} was taken out of the history above; written again, it is context here"
+                );
                 script.draft.warn(&spot.at, at, "written-again", message);
             }
             Standing::New | Standing::Copied | Standing::Doubt { .. } => {}
@@ -92,7 +102,14 @@ impl Rollout {
     }
 
     /// Takes a part of what the model said into the run that is open, or into one of its own.
-    fn said(&mut self, script: &mut Script, output: Vec<Segment>, keys: Vec<Key>, standing: Standing, spot: &Spot) {
+    fn said(
+        &mut self,
+        script: &mut Script,
+        output: Vec<Segment>,
+        keys: Vec<Key>,
+        standing: Standing,
+        spot: &Spot,
+    ) {
         let joined = self.open.as_ref().map(|open| open.standing.joined(standing));
         match joined {
             // A run goes on behind what is left out.
@@ -100,7 +117,13 @@ impl Rollout {
             Some(None) => self.close(script),
             Some(Some(_)) | None => {}
         }
-        let new = || Open { output: Vec::new(), keys: Vec::new(), standing, doubts: 0, spot: spot.clone() };
+        let new = || Open {
+            output: Vec::new(),
+            keys: Vec::new(),
+            standing,
+            doubts: 0,
+            spot: spot.clone(),
+        };
         let open = self.open.get_or_insert_with(new);
         open.standing = joined.flatten().unwrap_or(standing);
         open.doubts += usize::from(matches!(standing, Standing::Doubt { .. }));
@@ -116,8 +139,9 @@ impl Rollout {
         let Some(Open { output, keys, standing, doubts, spot }) = self.open.take() else { return };
         match standing {
             Standing::Repeated if doubts > 0 => {
-                let message =
-                    format!("items without an id beside a repeated one ({doubts}) say what stands above; they are left out");
+                let message = format!(
+                    "items without an id beside a repeated one ({doubts}) say what stands above; they are left out"
+                );
                 script.draft.warn(&spot.at, "payload", "repeated-line", message);
             }
             Standing::Doubt { stands } if !stands || self.asked_again => {
@@ -160,24 +184,35 @@ impl Rollout {
                 script.draft.fault(&spot.at, "payload.call_id", "duplicate-result", message);
             }
             (false, _) if self.known.was_made(&call) => {
-                let message = format!("call {call} was taken out of the history above; the harness does not send its output");
+                let message = format!(
+                    "call {call} was taken out of the history above; the harness does not send its output"
+                );
                 script.draft.warn(&spot.at, "payload.call_id", "orphan-output", message);
             }
             (false, _) => {
-                let message = format!("no call {call} stands above; the harness does not send such an output");
+                let message = format!(
+                    "no call {call} stands above; the harness does not send such an output"
+                );
                 script.draft.fault(&spot.at, "payload.call_id", "orphan-output", message);
             }
         }
     }
 
-    /// Answers calls that have no output, as the harness does in the next request: where none of their id has one.
+    /// Answers calls that have no output, as the harness does in the next request: where none of
+    /// their id has one.
     fn answer(&mut self, script: &mut Script) {
         let open = std::mem::take(&mut self.unanswered);
-        let Some(spot) = self.at.filter(|_| !open.is_empty()).map(|at| script.nodes[at].spot.clone()) else { return };
-        let (shared, open): (Vec<String>, Vec<String>) = open.into_iter().partition(|call| self.known.is_answered(call));
+        let Some(spot) =
+            self.at.filter(|_| !open.is_empty()).map(|at| script.nodes[at].spot.clone())
+        else {
+            return;
+        };
+        let (shared, open): (Vec<String>, Vec<String>) =
+            open.into_iter().partition(|call| self.known.is_answered(call));
         let mut warn = |calls: &[String], rest: &str| {
             if !calls.is_empty() {
-                let message = format!("calls ({}) have no output in the file; {rest}", calls.join(", "));
+                let message =
+                    format!("calls ({}) have no output in the file; {rest}", calls.join(", "));
                 script.draft.warn(&spot.at, "payload.call_id", "missing-result", message);
             }
         };

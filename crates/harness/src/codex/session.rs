@@ -51,7 +51,8 @@ pub(super) struct Rollout {
     /// The ordinal of the last line; they only grow.
     ordinal: Option<u64>,
     pub(super) known: Known,
-    /// Calls of the history that have no output yet; an id stands here once for each call that it names.
+    /// Calls of the history that have no output yet; an id stands here once for each call that it
+    /// names.
     pub(super) unanswered: Vec<String>,
     /// Whether the last prompt has no id and says what was said above.
     pub(super) asked_again: bool,
@@ -78,7 +79,8 @@ impl Rollout {
             Payload::Other => match line.kind.as_str() {
                 "world_state" | "inter_agent_communication_metadata" | "token_usage_record" => {}
                 "rollout_reference" => {
-                    let message = "the history lies in another rollout; what follows is taken as a start";
+                    let message =
+                        "the history lies in another rollout; what follows is taken as a start";
                     script.draft.fault(&spot.at, "payload", "history-elsewhere", message);
                 }
                 kind => script.unknown(kind, &spot.at),
@@ -91,7 +93,9 @@ impl Rollout {
         let Some(ordinal) = line.ordinal else { return false };
         match self.ordinal {
             Some(last) if ordinal <= last => {
-                let message = format!("ordinal {ordinal} stands behind {last}; a line above has it and is kept");
+                let message = format!(
+                    "ordinal {ordinal} stands behind {last}; a line above has it and is kept"
+                );
                 script.draft.fault(&spot.at, "ordinal", "duplicate-ordinal", message);
                 true
             }
@@ -113,7 +117,8 @@ impl Rollout {
             None => None,
         };
         if let Some(text) = text {
-            let segment = spot.segment("base_instructions", script::text(Role::System, Origin::Harness, text));
+            let segment = spot
+                .segment("base_instructions", script::text(Role::System, Origin::Harness, text));
             self.put(script, vec![segment], false, Vec::new(), spot);
             self.base = self.at;
         }
@@ -128,14 +133,21 @@ impl Rollout {
                     self.tokens = total;
                 }
             }
-            "task_started" | "turn_started" | "task_complete" | "turn_complete" | "turn_aborted" => self.close(script),
+            "task_started" | "turn_started" | "task_complete" | "turn_complete"
+            | "turn_aborted" => self.close(script),
             "thread_rolled_back" => {
                 self.close(script);
                 match event.turns() {
                     Some(turns) => self.roll_back(script, turns, spot),
                     None => {
-                        let message = "the rollback does not say of how many turns; none is taken back";
-                        script.draft.fault(&spot.at, "payload.num_turns", "rollback-unsaid", message);
+                        let message =
+                            "the rollback does not say of how many turns; none is taken back";
+                        script.draft.fault(
+                            &spot.at,
+                            "payload.num_turns",
+                            "rollback-unsaid",
+                            message,
+                        );
                     }
                 }
             }
@@ -144,7 +156,14 @@ impl Rollout {
     }
 
     /// Brings segments into the context.
-    pub(super) fn put(&mut self, script: &mut Script, segments: Vec<Segment>, turn: bool, keys: Vec<Key>, spot: &Spot) {
+    pub(super) fn put(
+        &mut self,
+        script: &mut Script,
+        segments: Vec<Segment>,
+        turn: bool,
+        keys: Vec<Key>,
+        spot: &Spot,
+    ) {
         self.known.add(&keys);
         let harness = segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
@@ -159,11 +178,14 @@ impl Rollout {
         }
         let back = self.history.back(turns);
         if !back.is_some_and(|(_, enough)| enough) {
-            let message = format!("{turns} turns are taken back, which is more than there are; all of them are");
+            let message = format!(
+                "{turns} turns are taken back, which is more than there are; all of them are"
+            );
             script.draft.fault(&spot.at, "payload.num_turns", "rollback-too-far", message);
         }
         let Some((back, _)) = back else { return };
-        // A prompt answers what stands before it, so what has no output yet is of the turns that leave.
+        // A prompt answers what stands before it, so what has no output yet is of the turns that
+        // leave.
         self.unanswered.clear();
         self.known.hold(&self.history.entries);
         let into = matches!(back, Back::Into(..));

@@ -86,7 +86,8 @@ impl Message {
         let mut spoken = Spoken { said: Vec::new(), results: Vec::new() };
         let thoughts = self.thoughts.unwrap_or_default();
         let thought = |thought: Thought| {
-            let lines: Vec<String> = [thought.subject, thought.description].into_iter().flatten().collect();
+            let lines: Vec<String> =
+                [thought.subject, thought.description].into_iter().flatten().collect();
             spot.segment(key.as_str(), script::said(Part::Reasoning, lines.join("\n")))
         };
         spoken.said.extend(thoughts.into_iter().map(thought));
@@ -96,12 +97,20 @@ impl Message {
             let id = tool.id.as_deref().unwrap_or(name);
             // A list that was taken from requests has the call among the parts already.
             if !spoken.said.iter().any(|said| said.calls.iter().any(|call| call == id)) {
-                spoken.said.push(spot.segment(key.as_str(), script::call(id, name, raw(tool.args.as_deref()))));
+                spoken.said.push(
+                    spot.segment(key.as_str(), script::call(id, name, raw(tool.args.as_deref()))),
+                );
             }
-            let given = Content { role: None, parts: tool.result }.segments(Origin::Environment, &key, spot);
+            let given = Content { role: None, parts: tool.result }.segments(
+                Origin::Environment,
+                &key,
+                spot,
+            );
             let result = |segment: Segment| match segment.result_of {
                 Some(_) => segment,
-                None => spot.segment(id, script::result(id, segment.text.unwrap_or_default(), false)),
+                None => {
+                    spot.segment(id, script::result(id, segment.text.unwrap_or_default(), false))
+                }
             };
             spoken.results.extend(given.into_iter().map(result));
         }

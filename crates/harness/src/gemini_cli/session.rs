@@ -12,14 +12,22 @@ use crate::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
 
 /// How a session of Gemini CLI is told from other files.
-pub(crate) const FORMAT: Format = Format::new("gemini-cli", "a Gemini CLI session", is_line, convert);
+pub(crate) const FORMAT: Format =
+    Format::new("gemini-cli", "a Gemini CLI session", is_line, convert);
 
 fn is_line(shape: &Shape) -> bool {
     let start = shape.has_all(&["sessionId", "projectHash"]);
-    let message =
-        shape.is("type", &["user", "gemini"]) && shape.has_all(&["id", "timestamp"]) && shape.kind("content").is_some();
-    let message = message && !shape.has("uuid") && !shape.has("sessionId") && shape.kind("parentId").is_none();
-    start || message || shape.kind("$set") == Some(Kind::Object) || shape.kind("$rewindTo") == Some(Kind::Text)
+    let message = shape.is("type", &["user", "gemini"])
+        && shape.has_all(&["id", "timestamp"])
+        && shape.kind("content").is_some();
+    let message = message
+        && !shape.has("uuid")
+        && !shape.has("sessionId")
+        && shape.kind("parentId").is_none();
+    start
+        || message
+        || shape.kind("$set") == Some(Kind::Object)
+        || shape.kind("$rewindTo") == Some(Kind::Text)
 }
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
@@ -30,8 +38,10 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let id = session.id.clone();
     session.write(&mut script, 0);
     // It names a folder, so one that would lead elsewhere names none.
-    let is_name =
-        |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let is_name = |id: &String| {
+        !id.is_empty()
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
     let agents = id.filter(is_name).map_or_else(|| Ok(Vec::new()), |id| input.beside(&id));
     let agents = agents.unwrap_or_else(|error| {
         script.draft.unread(&main, Relation::Part, &error);
@@ -69,7 +79,10 @@ impl Session {
     fn read(&mut self, script: &mut Script, member: &Member) -> Result<(), HarnessError> {
         // One that breaks off in its start is read line by line, up to there.
         let start = member.start(1 << 16).unwrap_or_default();
-        let first = start.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+        let first = start
+            .split(|&byte| byte == b'\n')
+            .find(|line| !line.trim_ascii().is_empty())
+            .unwrap_or_default();
         let begun = serde_json::from_slice::<serde::de::IgnoredAny>(first);
         if start.len() == first.len() || !begun.is_err_and(|error| error.is_eof()) {
             return script.lines(member, |script, line: Line, spot| self.take(script, line, spot));
@@ -86,7 +99,8 @@ impl Session {
 
     fn take(&mut self, script: &mut Script, mut line: Line, spot: &Spot) {
         if let Some(id) = line.rewind_to.take() {
-            // What is taken back is not there to be written again; a rewind to nowhere takes back all.
+            // What is taken back is not there to be written again; a rewind to nowhere takes back
+            // all.
             let from = self.places.get(&id).copied().unwrap_or(0);
             self.places.retain(|_, place| *place < from);
             self.steps.push((Did::Rewind(id), spot.clone()));
@@ -97,8 +111,7 @@ impl Session {
             }
         } else if let Some(messages) = line.messages.take() {
             self.id = line.session_id.or(self.id.take());
-            let message =
-                "the document holds the messages as they were in the end; what a compression took out is not recorded";
+            let message = "the document holds the messages as they were in the end; what a compression took out is not recorded";
             script.draft.warn(&spot.at, "messages", "compactions-not-recorded", message);
             for message in messages {
                 self.say(script, message, spot);
@@ -121,7 +134,12 @@ impl Session {
             }
         }
         let Some(id) = message.id.clone() else {
-            script.draft.fault(&spot.at, "id", "no-id", "the message has no id; the number of the line stands for it");
+            script.draft.fault(
+                &spot.at,
+                "id",
+                "no-id",
+                "the message has no id; the number of the line stands for it",
+            );
             self.steps.push((Did::Say(Box::new(message)), spot.clone()));
             return;
         };
@@ -152,7 +170,9 @@ impl Session {
                         before.truncate(place);
                     }
                     None => {
-                        let message = format!("the message {id} is not in the list; the harness takes back all of it");
+                        let message = format!(
+                            "the message {id} is not in the list; the harness takes back all of it"
+                        );
                         script.draft.fault(&spot.at, "$rewindTo", "rewind-missing", message);
                         (at, before) = (Back::To(None), Vec::new());
                     }
@@ -175,14 +195,22 @@ fn say(
     answered: &mut FxHashSet<String>,
     spot: &Spot,
 ) -> Option<usize> {
-    let (is_model, model) = (message.kind.as_deref() == Some("gemini"), message.model.clone().map(Arc::from));
+    let (is_model, model) =
+        (message.kind.as_deref() == Some("gemini"), message.model.clone().map(Arc::from));
     let Spoken { mut said, results } = message.spoken(Origin::Human, spot);
     answered.extend(results.iter().filter_map(|result| result.result_of.clone()));
     // Results that stand with the message that called are not told again by a message of their own.
-    said.retain(|segment| is_model || segment.result_of.as_ref().is_none_or(|call| !answered.contains(call)));
+    said.retain(|segment| {
+        is_model || segment.result_of.as_ref().is_none_or(|call| !answered.contains(call))
+    });
     let mut at = from;
     if is_model {
-        at = Some(script.push(at, conversation, spot, Step::Call(Call { output: said, model, ..Call::default() })));
+        at = Some(script.push(
+            at,
+            conversation,
+            spot,
+            Step::Call(Call { output: said, model, ..Call::default() }),
+        ));
     } else if !said.is_empty() {
         at = Some(script.push(at, conversation, spot, Step::Put(said)));
     }
@@ -213,10 +241,14 @@ fn set(
         }
         before.push((message.id.clone().unwrap_or_default(), Back::Into(node, count)));
         let Spoken { mut said, results } = message.spoken(Origin::ExternalModel, spot);
-        said.retain(|segment| segment.result_of.as_ref().is_none_or(|call| !answered.contains(call)));
+        said.retain(|segment| {
+            segment.result_of.as_ref().is_none_or(|call| !answered.contains(call))
+        });
         answered.extend(results.iter().chain(&said).filter_map(|result| result.result_of.clone()));
         count += said.len() + results.len();
-        items.extend([said, results].into_iter().filter(|segments| !segments.is_empty()).map(Item::Told));
+        items.extend(
+            [said, results].into_iter().filter(|segments| !segments.is_empty()).map(Item::Told),
+        );
     }
     let change = Change::new(ReplacementKind::Summary).quiet();
     script.push(from, conversation, spot, Step::List(Box::new(List { items, change })));

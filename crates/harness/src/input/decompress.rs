@@ -1,17 +1,27 @@
 //! Streams of bytes out of compressed ones.
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The bytes of a file, decompressed `buffer` of them at a time where its first bytes say gzip or zstd, as they are elsewhere.
-pub(super) fn decompressed(mut reader: impl BufRead + Send + 'static, buffer: usize) -> io::Result<Box<dyn BufRead + Send>> {
+/// The bytes of a file, decompressed `buffer` of them at a time where its first bytes say gzip or
+/// zstd, as they are elsewhere.
+pub(super) fn decompressed(
+    mut reader: impl BufRead + Send + 'static,
+    buffer: usize,
+) -> io::Result<Box<dyn BufRead + Send>> {
     let kind = pleach_tree::compression(reader.fill_buf()?);
     Ok(match kind {
         Some(kind @ "gzip") => named(kind, flate2::bufread::MultiGzDecoder::new(reader), buffer),
-        Some(kind @ "zstd") => named(kind, zstd::stream::read::Decoder::with_buffer(reader)?, buffer),
+        Some(kind @ "zstd") => {
+            named(kind, zstd::stream::read::Decoder::with_buffer(reader)?, buffer)
+        }
         _ => Box::new(reader),
     })
 }
 
-fn named(kind: &'static str, reader: impl Read + Send + 'static, buffer: usize) -> Box<dyn BufRead + Send> {
+fn named(
+    kind: &'static str,
+    reader: impl Read + Send + 'static,
+    buffer: usize,
+) -> Box<dyn BufRead + Send> {
     Box::new(BufReader::with_capacity(buffer, Decompressed { kind, reader, read: 0 }))
 }
 

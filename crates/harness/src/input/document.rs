@@ -9,7 +9,8 @@ use crate::HarnessError;
 use crate::shape::Shape;
 
 impl Member {
-    /// Every value of a file, whether it is one document over many lines or has one value a line; `take` gets each with its place.
+    /// Every value of a file, whether it is one document over many lines or has one value a line;
+    /// `take` gets each with its place.
     ///
     /// # Errors
     /// [`HarnessError::Io`]; what is wrong with the text goes into `report`.
@@ -24,7 +25,8 @@ impl Member {
             documents.into_iter().for_each(|value| take(value, &at, report));
             return Ok(());
         }
-        let (mut lines, mut values) = (JsonLines::new(self.open()?, self.name.clone(), options), Vec::new());
+        let (mut lines, mut values) =
+            (JsonLines::new(self.open()?, self.name.clone(), options), Vec::new());
         let io = |source| HarnessError::io(&self.name, source);
         while let Some(at) = lines.next_line(&mut values, report).map_err(io)? {
             values.drain(..).for_each(|value| take(value, &at, report));
@@ -41,9 +43,11 @@ impl Member {
         Ok(goes_on && Shape::of(&start[..end]).1.is_err_and(|error| error.is_eof()))
     }
 
-    /// The documents of the file, most often one, with the same damage named and mended as in JSON Lines.
+    /// The documents of the file, most often one, with the same damage named and mended as in JSON
+    /// Lines.
     ///
-    /// A line break between two tokens of JSON is white space, so the file is read as one line, which it is in errors too.
+    /// A line break between two tokens of JSON is white space, so the file is read as one line,
+    /// which it is in errors too.
     ///
     /// # Errors
     /// [`HarnessError::Io`]; what is wrong with the text goes into `report`.
@@ -53,8 +57,14 @@ impl Member {
         report: &mut Report,
     ) -> Result<(Vec<T>, Location), HarnessError> {
         let mut documents = Vec::new();
-        let mut lines = JsonLines::new(OneLine { reader: self.open()?, buffer: Vec::new(), at: 0 }, self.name.clone(), options);
-        let at = lines.next_line(&mut documents, report).map_err(|source| HarnessError::io(&self.name, source))?;
+        let mut lines = JsonLines::new(
+            OneLine { reader: self.open()?, buffer: Vec::new(), at: 0 },
+            self.name.clone(),
+            options,
+        );
+        let at = lines
+            .next_line(&mut documents, report)
+            .map_err(|source| HarnessError::io(&self.name, source))?;
         Ok((documents, at.unwrap_or_else(|| Location::line(&self.name, 1))))
     }
 }

@@ -59,7 +59,9 @@ impl Member {
                 let file = File::open(path).map_err(io)?;
                 decompress::decompressed(BufReader::with_capacity(bytes, file), bytes).map_err(io)
             }
-            At::Memory(memory) => decompress::decompressed(Cursor::new(Arc::clone(memory)), bytes).map_err(io),
+            At::Memory(memory) => {
+                decompress::decompressed(Cursor::new(Arc::clone(memory)), bytes).map_err(io)
+            }
         }
     }
 
@@ -69,7 +71,9 @@ impl Member {
     /// [`HarnessError::Io`] where it cannot be opened.
     pub(crate) fn seek(&self) -> Result<Box<dyn ReadSeek>, HarnessError> {
         Ok(match &self.at {
-            At::Path(path) => Box::new(File::open(path).map_err(|source| HarnessError::io(&self.name, source))?),
+            At::Path(path) => {
+                Box::new(File::open(path).map_err(|source| HarnessError::io(&self.name, source))?)
+            }
             At::Memory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
         })
     }
@@ -80,7 +84,10 @@ impl Member {
     /// [`HarnessError::Io`].
     pub(crate) fn start(&self, bytes: u64) -> Result<Vec<u8>, HarnessError> {
         let mut start = Vec::new();
-        self.open()?.take(bytes).read_to_end(&mut start).map_err(|source| HarnessError::io(&self.name, source))?;
+        self.open()?
+            .take(bytes)
+            .read_to_end(&mut start)
+            .map_err(|source| HarnessError::io(&self.name, source))?;
         Ok(start)
     }
 
@@ -90,7 +97,9 @@ impl Member {
     /// [`HarnessError::Io`].
     pub(crate) fn size(&self) -> Result<u64, HarnessError> {
         match &self.at {
-            At::Path(path) => Ok(path.metadata().map_err(|source| HarnessError::io(&self.name, source))?.len()),
+            At::Path(path) => {
+                Ok(path.metadata().map_err(|source| HarnessError::io(&self.name, source))?.len())
+            }
             At::Memory(bytes) => Ok(bytes.len() as u64),
         }
     }
@@ -98,22 +107,34 @@ impl Member {
     /// What stands inside it, as an archive's entry does.
     pub(crate) fn inside(&self, entry: &str, bytes: Vec<u8>) -> Self {
         let name = format!("{}/{entry}", self.name);
-        Self { listed: format!("{}/{entry}", self.listed), name: name.into(), at: At::Memory(bytes.into()) }
+        Self {
+            listed: format!("{}/{entry}", self.listed),
+            name: name.into(),
+            at: At::Memory(bytes.into()),
+        }
     }
 
     /// Warns that it lies beside what is read and cannot be read to its end.
-    pub(crate) fn warn_unread(&self, relation: Relation, error: &HarnessError, report: &mut Report) {
+    pub(crate) fn warn_unread(
+        &self,
+        relation: Relation,
+        error: &HarnessError,
+        report: &mut Report,
+    ) {
         let (name, error) = (format!("{}: ", self.name), error.to_string());
         let error = error.strip_prefix(&name).unwrap_or(&error);
         let message = match relation {
             Relation::Neighbour => {
-                format!("it lies beside and is not read to its end, so calls that both have may be calls in both: {error}")
+                format!(
+                    "it lies beside and is not read to its end, so calls that both have may be calls in both: {error}"
+                )
             }
             Relation::Part => format!(
                 "it may be a part of the session, as a sub-agent's file is, and is not read to its end, so calls may be missing: {error}"
             ),
         };
-        report.warn(Location::line(&self.name, 1), Fault::Harness { code: "unread-beside", message });
+        report
+            .warn(Location::line(&self.name, 1), Fault::Harness { code: "unread-beside", message });
     }
 
     /// Its file name without what says how it is packed: `b/a.jsonl.zst` is `a`.

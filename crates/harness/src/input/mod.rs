@@ -1,4 +1,5 @@
-//! What an adapter reads: a file or a folder, on disk or in memory, with what lies beside it, decompressed as it is read.
+//! What an adapter reads: a file or a folder, on disk or in memory, with what lies beside it,
+//! decompressed as it is read.
 mod decompress;
 mod document;
 mod member;
@@ -31,7 +32,8 @@ enum Place {
 }
 
 impl Input {
-    /// The file or folder at a path; what is neither, such as a pipe, can be read once only and is read here, as [`Input::stream`].
+    /// The file or folder at a path; what is neither, such as a pipe, can be read once only and is
+    /// read here, as [`Input::stream`].
     ///
     /// # Errors
     /// [`HarnessError::Io`] where nothing is there.
@@ -48,7 +50,8 @@ impl Input {
         Ok(Self { place, name })
     }
 
-    /// What a reader gives, whole and in memory, because it is looked at more than once; nothing lies beside it.
+    /// What a reader gives, whole and in memory, because it is looked at more than once; nothing
+    /// lies beside it.
     ///
     /// # Errors
     /// [`HarnessError::Io`] where it cannot be read to its end.
@@ -60,9 +63,16 @@ impl Input {
     }
 
     /// Files in memory: the main one, and those beside it under names relative to its folder.
-    pub fn memory(name: &str, bytes: Vec<u8>, beside: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+    pub fn memory(
+        name: &str,
+        bytes: Vec<u8>,
+        beside: impl IntoIterator<Item = (String, Vec<u8>)>,
+    ) -> Self {
         let files = std::iter::once((name.to_owned(), bytes)).chain(beside);
-        Self { place: Place::Memory(files.map(|(name, bytes)| (name, bytes.into())).collect()), name: name.into() }
+        Self {
+            place: Place::Memory(files.map(|(name, bytes)| (name, bytes.into())).collect()),
+            name: name.into(),
+        }
     }
 
     /// The name that errors use.
@@ -70,7 +80,8 @@ impl Input {
         &self.name
     }
 
-    /// The text of the main file, decompressed on the way where it is compressed in a way that is known.
+    /// The text of the main file, decompressed on the way where it is compressed in a way that is
+    /// known.
     ///
     /// # Errors
     /// [`HarnessError::Io`] where it cannot be opened.
@@ -91,9 +102,11 @@ impl Input {
     /// The main file.
     pub(crate) fn main(&self) -> Member {
         match &self.place {
-            Place::File(path) | Place::Folder(path) => {
-                Member { listed: file_name(path), name: Arc::clone(&self.name), at: At::Path(path.clone()) }
-            }
+            Place::File(path) | Place::Folder(path) => Member {
+                listed: file_name(path),
+                name: Arc::clone(&self.name),
+                at: At::Path(path.clone()),
+            },
             Place::Memory(files) => {
                 let (listed, bytes) = files.first().cloned().unwrap_or_default();
                 Member { listed, name: Arc::clone(&self.name), at: At::Memory(bytes) }
@@ -101,8 +114,8 @@ impl Input {
         }
     }
 
-    /// The files right inside a folder that lies beside the main file, or inside the input where that is a folder, in the order
-    /// of their names; none where there is no such folder.
+    /// The files right inside a folder that lies beside the main file, or inside the input where
+    /// that is a folder, in the order of their names; none where there is no such folder.
     ///
     /// # Errors
     /// [`HarnessError::Io`] where a folder is there and cannot be listed.
@@ -112,11 +125,16 @@ impl Input {
             Place::Folder(path) => path.clone(),
             Place::Memory(files) => {
                 let inside = |name: &str| {
-                    let rest = if folder.is_empty() { Some(name) } else { name.strip_prefix(folder)?.strip_prefix('/') };
+                    let rest = if folder.is_empty() {
+                        Some(name)
+                    } else {
+                        name.strip_prefix(folder)?.strip_prefix('/')
+                    };
                     rest.is_some_and(|rest| !rest.contains('/')).then_some(())
                 };
                 let kept = files.iter().skip(1).filter(|(name, _)| inside(name).is_some());
-                let mut members: Vec<Member> = kept.map(|(name, bytes)| memory(name, bytes)).collect();
+                let mut members: Vec<Member> =
+                    kept.map(|(name, bytes)| memory(name, bytes)).collect();
                 members.sort_by(|a, b| a.listed.cmp(&b.listed));
                 return Ok(members);
             }
@@ -130,7 +148,8 @@ impl Input {
         Ok(files.into_iter().map(member).collect())
     }
 
-    /// The names of the folders right inside a folder, which is given as in [`Input::beside`], in their order.
+    /// The names of the folders right inside a folder, which is given as in [`Input::beside`], in
+    /// their order.
     ///
     /// # Errors
     /// [`HarnessError::Io`] where a folder is there and cannot be listed.
@@ -139,8 +158,13 @@ impl Input {
             Place::File(path) => path.with_file_name(""),
             Place::Folder(path) => path.clone(),
             Place::Memory(files) => {
-                let inside = |name: &str| Some(name.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?.0.to_owned());
-                let mut names: Vec<String> = files.iter().skip(1).filter_map(|(name, _)| inside(name)).collect();
+                let inside = |name: &str| {
+                    Some(
+                        name.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?.0.to_owned(),
+                    )
+                };
+                let mut names: Vec<String> =
+                    files.iter().skip(1).filter_map(|(name, _)| inside(name)).collect();
                 names.sort();
                 names.dedup();
                 return Ok(names);
@@ -150,14 +174,17 @@ impl Input {
         Ok(folders.iter().map(|path| file_name(path)).collect())
     }
 
-    /// All files of a folder and of the folders in it, in the order of their names; the files in memory; else the file.
+    /// All files of a folder and of the folders in it, in the order of their names; the files in
+    /// memory; else the file.
     ///
     /// # Errors
     /// [`HarnessError::Io`] where a folder cannot be listed.
     pub(crate) fn members(&self) -> Result<Vec<Member>, HarnessError> {
         let root = match &self.place {
             Place::File(_) => return Ok(vec![self.main()]),
-            Place::Memory(files) => return Ok(files.iter().map(|(name, bytes)| memory(name, bytes)).collect()),
+            Place::Memory(files) => {
+                return Ok(files.iter().map(|(name, bytes)| memory(name, bytes)).collect());
+            }
             Place::Folder(root) => root,
         };
         let (mut members, mut open) = (Vec::new(), vec![root.clone()]);
@@ -165,8 +192,13 @@ impl Input {
             let (files, folders) = list(&folder)?;
             open.extend(folders.into_iter().rev());
             for path in files {
-                let listed = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-                members.push(Member { listed, name: path.display().to_string().into(), at: At::Path(path) });
+                let listed =
+                    path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                members.push(Member {
+                    listed,
+                    name: path.display().to_string().into(),
+                    at: At::Path(path),
+                });
             }
         }
         Ok(members)
@@ -187,12 +219,15 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The files and the folders in a folder, each in the order of their names; nothing where it is none.
+/// The files and the folders in a folder, each in the order of their names; nothing where it is
+/// none.
 fn list(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), HarnessError> {
     let io = |source| HarnessError::io(&folder.display().to_string(), source);
     let listing = match folder.read_dir() {
         Ok(listing) => listing,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
             return Ok((Vec::new(), Vec::new()));
         }
         Err(error) => return Err(io(error)),

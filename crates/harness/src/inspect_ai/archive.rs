@@ -15,7 +15,9 @@ use crate::{Conversion, HarnessError, Input};
 
 /// How a log of inspect_ai is told from other files.
 pub(crate) const FORMAT: Format =
-    Format::new("inspect-ai", "an inspect_ai .eval log", is_log, convert).with_archive().with_least(is_log);
+    Format::new("inspect-ai", "an inspect_ai .eval log", is_log, convert)
+        .with_archive()
+        .with_least(is_log);
 
 fn is_log(shape: &Shape) -> bool {
     shape.has_all(&["version", "status", "eval"]) && shape.kind("samples").is_some()
@@ -58,17 +60,25 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         }
         return script.play();
     }
-    let damaged = |error: zip::result::ZipError| HarnessError::io(&main.name, io::Error::other(error.to_string()));
+    let damaged = |error: zip::result::ZipError| {
+        HarnessError::io(&main.name, io::Error::other(error.to_string()))
+    };
     let mut archive = ZipArchive::new(main.seek()?).map_err(damaged)?;
     for at in 0..archive.len() {
-        let name = archive.by_index_raw(at).and_then(|entry| Ok(entry.name()?.into_owned())).map_err(damaged)?;
+        let name = archive
+            .by_index_raw(at)
+            .and_then(|entry| Ok(entry.name()?.into_owned()))
+            .map_err(damaged)?;
         let sample = name.starts_with("samples/") && name.ends_with(".json");
         let start = name == "header.json" || name == "_journal/start.json";
         let wanted = sample || start && script.draft.header.harness_version.is_none();
         if !wanted {
             continue;
         }
-        let Some(bytes) = entry(&mut archive, at, &main, &mut script, options).map_err(damaged)? else { continue };
+        let Some(bytes) = entry(&mut archive, at, &main, &mut script, options).map_err(damaged)?
+        else {
+            continue;
+        };
         let inner = main.inside(&name, bytes);
         if sample {
             let file = script.draft.file(&inner);
@@ -99,26 +109,37 @@ fn entry(
     let method = raw.compression();
     let limit = options.max_line_bytes as u64;
     let mut bytes = Vec::new();
-    // What an entry says of its size is not trusted: it is read up to the limit and one byte beyond.
+    // What an entry says of its size is not trusted: it is read up to the limit and one byte
+    // beyond.
     let read = match method {
         CompressionMethod::Stored => raw.take(limit + 1).read_to_end(&mut bytes),
-        method if number(method) == DEFLATE => flate2::read::DeflateDecoder::new(raw).take(limit + 1).read_to_end(&mut bytes),
-        method if number(method) == ZSTD => {
-            zstd::stream::read::Decoder::new(raw).and_then(|decoder| decoder.take(limit + 1).read_to_end(&mut bytes))
+        method if number(method) == DEFLATE => {
+            flate2::read::DeflateDecoder::new(raw).take(limit + 1).read_to_end(&mut bytes)
         }
+        method if number(method) == ZSTD => zstd::stream::read::Decoder::new(raw)
+            .and_then(|decoder| decoder.take(limit + 1).read_to_end(&mut bytes)),
         method => {
-            let message = format!("the entry {name} is compressed by {method}, which is not read; it is left out");
+            let message = format!(
+                "the entry {name} is compressed by {method}, which is not read; it is left out"
+            );
             script.draft.fault(&place, &name, "unknown-compression", message);
             return Ok(None);
         }
     };
     if let Err(error) = read {
-        let message = format!("the entry {name} breaks off behind {} bytes ({error}); it is left out", bytes.len());
+        let message = format!(
+            "the entry {name} breaks off behind {} bytes ({error}); it is left out",
+            bytes.len()
+        );
         script.draft.fault(&place, &name, "entry-damaged", message);
         return Ok(None);
     }
     if bytes.len() as u64 > limit {
-        script.draft.report.fault(options.lenient, place, Fault::LineTooLong { limit: options.max_line_bytes });
+        script.draft.report.fault(
+            options.lenient,
+            place,
+            Fault::LineTooLong { limit: options.max_line_bytes },
+        );
         return Ok(None);
     }
     Ok(Some(bytes))

@@ -43,7 +43,9 @@ impl Attachments<'_> {
         let mut out = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(MARK) {
-            let digest = rest.get(at + MARK.len()..at + MARK.len() + DIGEST).filter(|digest| is_digest(digest));
+            let digest = rest
+                .get(at + MARK.len()..at + MARK.len() + DIGEST)
+                .filter(|digest| is_digest(digest));
             let end = at + MARK.len() + digest.map_or(0, str::len);
             match digest.map(|digest| (digest, self.texts.get(digest))) {
                 Some((_, Some(text))) => {
@@ -66,7 +68,9 @@ impl Attachments<'_> {
         match value {
             Value::String(text) => *text = self.resolve(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.resolve_value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.resolve_value(field)),
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.resolve_value(field))
+            }
             _ => {}
         }
     }
@@ -78,23 +82,42 @@ fn is_digest(text: &str) -> bool {
 
 impl Message {
     /// The message as segments, with `key` where it has no id.
-    pub(super) fn segments(self, attachments: &mut Attachments<'_>, key: &str, spot: &Spot) -> Vec<Segment> {
+    pub(super) fn segments(
+        self,
+        attachments: &mut Attachments<'_>,
+        key: &str,
+        spot: &Spot,
+    ) -> Vec<Segment> {
         let key = self.id.unwrap_or_else(|| key.to_owned());
         let mut segments = Vec::new();
         match self.role.as_str() {
             "assistant" => {
-                segments.extend(parts(self.content).into_iter().map(|block| said(block, attachments)));
+                segments
+                    .extend(parts(self.content).into_iter().map(|block| said(block, attachments)));
                 for mut call in self.tool_calls.unwrap_or_default() {
                     attachments.resolve_value(&mut call.arguments);
-                    segments.push(script::call(&call.id, &call.function, &call.arguments.to_string()));
+                    segments.push(script::call(
+                        &call.id,
+                        &call.function,
+                        &call.arguments.to_string(),
+                    ));
                 }
             }
             "tool" => {
                 let call = self.tool_call_id.unwrap_or_default();
-                let error = self.error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str);
+                let error = self
+                    .error
+                    .as_ref()
+                    .and_then(|error| error.get("message"))
+                    .and_then(Value::as_str);
                 let text = block::joined(self.content);
-                let text = if text.is_empty() { error.unwrap_or_default().to_owned() } else { text };
-                segments.push(script::result(&call, attachments.resolve(&text), self.error.is_some()));
+                let text =
+                    if text.is_empty() { error.unwrap_or_default().to_owned() } else { text };
+                segments.push(script::result(
+                    &call,
+                    attachments.resolve(&text),
+                    self.error.is_some(),
+                ));
             }
             role => {
                 let (role, origin) = match (role, self.source.as_deref()) {
@@ -103,7 +126,9 @@ impl Message {
                     _ => (Role::User, Origin::Harness),
                 };
                 let texts = parts(self.content).into_iter().map(block::text_of);
-                segments.extend(texts.map(|text| script::text(role, origin, attachments.resolve(&text))));
+                segments.extend(
+                    texts.map(|text| script::text(role, origin, attachments.resolve(&text))),
+                );
             }
         }
         segments.into_iter().map(|segment| spot.segment(key.as_str(), segment)).collect()
@@ -113,7 +138,9 @@ impl Message {
 fn parts(content: Content) -> Vec<Block> {
     match content {
         Content::Text(text) if text.is_empty() => Vec::new(),
-        Content::Text(text) => vec![Block { kind: "text".into(), text: Some(text), ..Block::default() }],
+        Content::Text(text) => {
+            vec![Block { kind: "text".into(), text: Some(text), ..Block::default() }]
+        }
         Content::Blocks(blocks) => blocks,
         Content::Absent | Content::Odd => Vec::new(),
     }
@@ -132,7 +159,11 @@ fn said(block: Block, attachments: &mut Attachments<'_>) -> Segment {
     let summary = text("summary");
     // A signature marks what a provider wrote in place of what was sampled.
     let raw = !redacted && summary.is_none() && text("signature").is_none();
-    let words = if redacted { summary.unwrap_or_default() } else { text("reasoning").or(summary).unwrap_or_default() };
+    let words = if redacted {
+        summary.unwrap_or_default()
+    } else {
+        text("reasoning").or(summary).unwrap_or_default()
+    };
     let segment = script::said(Part::Reasoning, attachments.resolve(&words));
     if raw { Segment { origin: Origin::Policy, ..segment } } else { segment }
 }

@@ -52,7 +52,8 @@ pub(super) struct Play<'s> {
     pub(super) rollout: String,
     pub(super) threads: Vec<Thread>,
     names: FxHashMap<String, String>,
-    /// Where the segments of a message were written: as what a node brought, or as a part of a list that it made.
+    /// Where the segments of a message were written: as what a node brought, or as a part of a list
+    /// that it made.
     written: FxHashMap<Key, Written>,
     pub(super) summaries: usize,
 }
@@ -85,7 +86,8 @@ pub(super) fn sample(script: &mut Script, sample: Sample, spot: &Spot) {
         play.event(event, at, &pool, &mut attachments);
     }
     for digest in std::mem::take(&mut attachments.missing) {
-        let message = format!("the attachment {digest} is not in the sample; its mark stands for it");
+        let message =
+            format!("the attachment {digest} is not in the sample; its mark stands for it");
         script.draft.fault(&spot.at, "attachments", "missing-attachment", message);
     }
     if let Some(reward) = reward {
@@ -94,10 +96,18 @@ pub(super) fn sample(script: &mut Script, sample: Sample, spot: &Spot) {
 }
 
 impl Play<'_> {
-    fn event(&mut self, event: Event, at: usize, pool: &[Known], attachments: &mut Attachments<'_>) {
+    fn event(
+        &mut self,
+        event: Event,
+        at: usize,
+        pool: &[Known],
+        attachments: &mut Attachments<'_>,
+    ) {
         match event.kind.as_str() {
             "span_begin" => {
-                let named = event.name.filter(|_| matches!(event.sort.as_deref(), Some("agent" | "solver" | "handoff")));
+                let named = event.name.filter(|_| {
+                    matches!(event.sort.as_deref(), Some("agent" | "solver" | "handoff"))
+                });
                 if let Some((id, name)) = event.id.zip(named) {
                     self.names.insert(id, name);
                 }
@@ -108,9 +118,18 @@ impl Play<'_> {
         }
     }
 
-    fn model(&mut self, event: Event, at: usize, pool: &[Known], attachments: &mut Attachments<'_>) {
-        let failed = event.error.as_ref().is_some_and(|error| !error.is_null()) || event.pending == Some(true);
-        let Some(choice) = event.output.and_then(|output| output.choices.into_iter().next()).filter(|_| !failed) else {
+    fn model(
+        &mut self,
+        event: Event,
+        at: usize,
+        pool: &[Known],
+        attachments: &mut Attachments<'_>,
+    ) {
+        let failed = event.error.as_ref().is_some_and(|error| !error.is_null())
+            || event.pending == Some(true);
+        let Some(choice) =
+            event.output.and_then(|output| output.choices.into_iter().next()).filter(|_| !failed)
+        else {
             return;
         };
         let name = event.uuid.unwrap_or_else(|| format!("event-{at}"));
@@ -122,9 +141,16 @@ impl Play<'_> {
             match pool.get(start..end) {
                 Some(messages) => prompt.extend_from_slice(messages),
                 None => {
-                    let message =
-                        format!("messages {start} to {end} are not all in the pool of {}; they are left out", pool.len());
-                    self.script.draft.fault(&self.spot.at, "events.input_refs", "reference-outside", message);
+                    let message = format!(
+                        "messages {start} to {end} are not all in the pool of {}; they are left out",
+                        pool.len()
+                    );
+                    self.script.draft.fault(
+                        &self.spot.at,
+                        "events.input_refs",
+                        "reference-outside",
+                        message,
+                    );
                 }
             }
         }
@@ -145,21 +171,30 @@ impl Play<'_> {
         thread.model = model;
     }
 
-    /// The thread that a prompt goes on from: that of its span, else the one whose context it repeats, else a new one.
+    /// The thread that a prompt goes on from: that of its span, else the one whose context it
+    /// repeats, else a new one.
     fn thread(&mut self, span: Option<&str>, prompt: &[Known]) -> usize {
         let shared = |thread: &Thread| {
             let same = |(known, key): &(&Known, &Key)| known.key == **key;
             let count = prompt.iter().zip(&thread.live).take_while(same).count();
             prompt[..count].iter().any(|known| !known.is_system()).then_some(count)
         };
-        let of_span = |thread: &Thread| span.is_none_or(|span| thread.spans.iter().any(|own| own == span));
+        let of_span =
+            |thread: &Thread| span.is_none_or(|span| thread.spans.iter().any(|own| own == span));
         let own = (0..self.threads.len())
             .filter(|&at| of_span(&self.threads[at]))
-            .filter_map(|at| Some((shared(&self.threads[at]).or(self.threads[at].compaction.as_ref().map(|_| 0))?, at)))
+            .filter_map(|at| {
+                Some((
+                    shared(&self.threads[at])
+                        .or(self.threads[at].compaction.as_ref().map(|_| 0))?,
+                    at,
+                ))
+            })
             .max_by_key(|&(count, at)| (count, at))
             .map(|(_, at)| at);
         let repeated = || {
-            let whole = |thread: &Thread| shared(thread).is_some_and(|count| count == thread.live.len());
+            let whole =
+                |thread: &Thread| shared(thread).is_some_and(|count| count == thread.live.len());
             (0..self.threads.len()).rev().find(|&at| whole(&self.threads[at]))
         };
         let found = own.or_else(repeated).unwrap_or_else(|| {
@@ -173,7 +208,9 @@ impl Play<'_> {
             self.threads.push(Thread { conversation, ..Thread::default() });
             self.threads.len() - 1
         });
-        if let Some(span) = span.filter(|span| !self.threads[found].spans.iter().any(|own| own == span)) {
+        if let Some(span) =
+            span.filter(|span| !self.threads[found].spans.iter().any(|own| own == span))
+        {
             self.threads[found].spans.push(span.to_owned());
         }
         found
@@ -193,7 +230,10 @@ impl Play<'_> {
                     self.threads[thread].marks.truncate(mark);
                 }
                 None => {
-                    let inferred = Change { evidence: Evidence::Inferred, ..Change::new(ReplacementKind::Summary).quiet() };
+                    let inferred = Change {
+                        evidence: Evidence::Inferred,
+                        ..Change::new(ReplacementKind::Summary).quiet()
+                    };
                     self.rewrite(thread, prompt, change.take().unwrap_or(inferred));
                     return;
                 }
@@ -210,7 +250,8 @@ impl Play<'_> {
     /// Adds a message to the context: a node of its own, because a later call may go back to it.
     fn append(&mut self, thread: usize, known: &Known) {
         let (from, conversation) = (self.threads[thread].at, self.threads[thread].conversation);
-        let node = self.script.push(from, conversation, self.spot, Step::Put(known.segments.to_vec()));
+        let node =
+            self.script.push(from, conversation, self.spot, Step::Put(known.segments.to_vec()));
         self.written.insert(known.key.clone(), Written::of(node, known.segments.len()));
         self.threads[thread].at = Some(node);
     }
@@ -218,7 +259,10 @@ impl Play<'_> {
     fn rewrite(&mut self, thread: usize, prompt: &[Known], change: Change) {
         if change.kind != ReplacementKind::Summary {
             // What came in since the last call was there when something else was taken out.
-            let known = prompt.iter().rposition(|known| self.written.contains_key(&known.key)).map_or(0, |at| at + 1);
+            let known = prompt
+                .iter()
+                .rposition(|known| self.written.contains_key(&known.key))
+                .map_or(0, |at| at + 1);
             for known in &prompt[known..] {
                 self.append(thread, known);
             }
@@ -233,7 +277,9 @@ impl Play<'_> {
             }
             let start = at;
             for segment in known.segments.iter() {
-                let quote = self.quote(&change, segment).unwrap_or_else(|| vec![Item::New(vec![elsewhere(segment)])]);
+                let quote = self
+                    .quote(&change, segment)
+                    .unwrap_or_else(|| vec![Item::New(vec![elsewhere(segment)])]);
                 at += quote.len();
                 items.extend(quote);
             }

@@ -17,7 +17,12 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(message: Message, attachments: &mut Attachments<'_>, name: &str, spot: &Spot) -> Self {
+    pub(super) fn new(
+        message: Message,
+        attachments: &mut Attachments<'_>,
+        name: &str,
+        spot: &Spot,
+    ) -> Self {
         let id: Rc<str> = message.id.as_deref().unwrap_or(name).into();
         let segments: Rc<[Segment]> = message.segments(attachments, name, spot).into();
         Self { key: (id, script::content_number(&segments)), segments }

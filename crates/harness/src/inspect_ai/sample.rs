@@ -56,7 +56,11 @@ pub(super) struct Inputs(pub(super) Vec<Message>);
 impl<'de> Deserialize<'de> for Inputs {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Ok(Self(if value.is_array() { serde_json::from_value(value).unwrap_or_default() } else { Vec::new() }))
+        Ok(Self(if value.is_array() {
+            serde_json::from_value(value).unwrap_or_default()
+        } else {
+            Vec::new()
+        }))
     }
 }
 

@@ -12,21 +12,26 @@ use crate::{Conversion, HarnessError, Input};
 
 /// How a session of OpenCode is told from other files.
 pub(crate) const FORMAT: Format =
-    Format::new("opencode", "an OpenCode session", is_session, convert).with_folder(is_storage).with_least(is_session);
+    Format::new("opencode", "an OpenCode session", is_session, convert)
+        .with_folder(is_storage)
+        .with_least(is_session);
 
 fn is_session(shape: &Shape) -> bool {
     is_export(shape) || is_record(shape)
 }
 
 fn is_export(shape: &Shape) -> bool {
-    shape.has("info.id") && shape.kind("messages").is_some() && (shape.has("info.projectID") || shape.has("messages[].info"))
+    shape.has("info.id")
+        && shape.kind("messages").is_some()
+        && (shape.has("info.projectID") || shape.has("messages[].info"))
 }
 
 fn is_record(shape: &Shape) -> bool {
     shape.has_all(&["id", "projectID", "time"]) && !shape.has("sessionID")
 }
 
-/// Whether a folder is one session: one that has no parent, with those of its sub-agents, or one alone.
+/// Whether a folder is one session: one that has no parent, with those of its sub-agents, or one
+/// alone.
 fn is_storage(input: &Input) -> Result<bool, HarnessError> {
     let sessions = session_files(&input.members()?);
     let mut roots = 0;
@@ -45,7 +50,11 @@ fn is_storage(input: &Input) -> Result<bool, HarnessError> {
 
 fn session_files(members: &[Member]) -> Vec<Member> {
     let folder = |listed: &str| listed.split('/').rev().nth(2).map(str::to_owned);
-    members.iter().filter(|member| folder(&member.listed).as_deref() == Some("session")).cloned().collect()
+    members
+        .iter()
+        .filter(|member| folder(&member.listed).as_deref() == Some("session"))
+        .cloned()
+        .collect()
 }
 
 /// A session, its messages, each with the place where it was read.
@@ -95,7 +104,11 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     play(script, Loaded { session: export.info, spot, messages }, Vec::new())
 }
 
-fn play(mut script: Script, main: Loaded, children: Vec<Loaded>) -> Result<Conversion, HarnessError> {
+fn play(
+    mut script: Script,
+    main: Loaded,
+    children: Vec<Loaded>,
+) -> Result<Conversion, HarnessError> {
     script.draft.header.harness_version.clone_from(&main.session.version);
     session::write(&mut script, main, 0);
     for child in children {
@@ -106,23 +119,33 @@ fn play(mut script: Script, main: Loaded, children: Vec<Loaded>) -> Result<Conve
 }
 
 /// One file of a storage folder.
-fn record<T: serde::de::DeserializeOwned>(script: &mut Script, member: &Member) -> Result<Option<(T, Spot)>, HarnessError> {
+fn record<T: serde::de::DeserializeOwned>(
+    script: &mut Script,
+    member: &Member,
+) -> Result<Option<(T, Spot)>, HarnessError> {
     let file = script.draft.file(member);
     let options = script.draft.options;
     let (records, at) = member.document::<T>(options, &mut script.draft.report)?;
     Ok(records.into_iter().next().map(|record| (record, Spot { file, at })))
 }
 
-/// The records of sessions beside one whose parent it is, or the parent of whose parent, in the order of their names; a record that
-/// cannot be read may be one of them, which is a warning.
-fn sub_agents(script: &mut Script, input: &Input, main: &Member) -> Result<Vec<Member>, HarnessError> {
+/// The records of sessions beside one whose parent it is, or the parent of whose parent, in the
+/// order of their names; a record that cannot be read may be one of them, which is a warning.
+fn sub_agents(
+    script: &mut Script,
+    input: &Input,
+    main: &Member,
+) -> Result<Vec<Member>, HarnessError> {
     let text = |shape: &Shape, key: &str| shape.text(key).map(str::to_owned);
-    let Some(own) = detect::first_shape(main)?.and_then(|shape| text(&shape, "id")) else { return Ok(Vec::new()) };
+    let Some(own) = detect::first_shape(main)?.and_then(|shape| text(&shape, "id")) else {
+        return Ok(Vec::new());
+    };
     let mut open = Vec::new();
     for member in input.beside("")?.into_iter().filter(|member| member.listed != main.listed) {
         match detect::first_shape(&member) {
             Ok(shape) => {
-                let child = |shape: Shape| Some((member, text(&shape, "id")?, text(&shape, "parentID")?));
+                let child =
+                    |shape: Shape| Some((member, text(&shape, "id")?, text(&shape, "parentID")?));
                 open.extend(shape.filter(is_record).and_then(child));
             }
             Err(error) => script.draft.unread(&member, Relation::Part, &error),
@@ -130,7 +153,8 @@ fn sub_agents(script: &mut Script, input: &Input, main: &Member) -> Result<Vec<M
     }
     let (mut ids, mut found) = (FxHashSet::from_iter([own]), Vec::new());
     loop {
-        let (children, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, _, parent)| ids.contains(parent));
+        let (children, others): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|(_, _, parent)| ids.contains(parent));
         if children.is_empty() {
             break;
         }
@@ -144,8 +168,13 @@ fn sub_agents(script: &mut Script, input: &Input, main: &Member) -> Result<Vec<M
     Ok(found)
 }
 
-/// A session of a storage folder, given by its record, with its messages in the folders beside that of the record.
-fn read_record(script: &mut Script, input: &Input, record: &Member) -> Result<Option<Loaded>, HarnessError> {
+/// A session of a storage folder, given by its record, with its messages in the folders beside that
+/// of the record.
+fn read_record(
+    script: &mut Script,
+    input: &Input,
+    record: &Member,
+) -> Result<Option<Loaded>, HarnessError> {
     let stem = |member: &Member| member.file_name().trim_end_matches(".json").to_owned();
     let mut members = input.beside(&format!("../../message/{}", stem(record)))?;
     for member in members.clone() {
@@ -154,7 +183,8 @@ fn read_record(script: &mut Script, input: &Input, record: &Member) -> Result<Op
     read_session(script, record, &Index::of(&members))
 }
 
-/// The files of a storage folder by the two folders that each lies in, which are its kind and the id of what it is part of.
+/// The files of a storage folder by the two folders that each lies in, which are its kind and the
+/// id of what it is part of.
 struct Index<'m>(FxHashMap<String, Vec<&'m Member>>);
 
 impl<'m> Index<'m> {
@@ -176,7 +206,11 @@ impl<'m> Index<'m> {
 }
 
 /// A session and its messages out of the files of a storage folder, in the order of their ids.
-fn read_session(script: &mut Script, member: &Member, index: &Index) -> Result<Option<Loaded>, HarnessError> {
+fn read_session(
+    script: &mut Script,
+    member: &Member,
+    index: &Index,
+) -> Result<Option<Loaded>, HarnessError> {
     let Some((session, spot)) = record::<Session>(script, member)? else { return Ok(None) };
     let mut messages = Vec::new();
     for member in index.inside("message", &session.id) {

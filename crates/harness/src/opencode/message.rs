@@ -27,8 +27,12 @@ pub(super) fn steps(parts: Vec<Part>, id: &str, spot: &Spot) -> Vec<Turn> {
         let step = &mut steps[last];
         match part.kind.as_str() {
             "step-start" if !step.said.is_empty() => steps.push(Turn::default()),
-            "text" => step.said.push(spot.segment(id, script::said(Spoken::Content, part.text.unwrap_or_default()))),
-            "reasoning" => step.said.push(spot.segment(id, script::said(Spoken::Reasoning, part.text.unwrap_or_default()))),
+            "text" => step.said.push(
+                spot.segment(id, script::said(Spoken::Content, part.text.unwrap_or_default())),
+            ),
+            "reasoning" => step.said.push(
+                spot.segment(id, script::said(Spoken::Reasoning, part.text.unwrap_or_default())),
+            ),
             "tool" => tool(part, step, id, spot),
             _ => {}
         }
@@ -38,11 +42,16 @@ pub(super) fn steps(parts: Vec<Part>, id: &str, spot: &Spot) -> Vec<Turn> {
 }
 
 fn tool(part: Part, step: &mut Turn, id: &str, spot: &Spot) {
-    let State { status, input, output, error, metadata, time, attachments } = part.state.unwrap_or_default();
+    let State { status, input, output, error, metadata, time, attachments } =
+        part.state.unwrap_or_default();
     let call = part.call.or(part.id).unwrap_or_default();
     let name = part.tool.unwrap_or_default();
-    step.said.push(spot.segment(id, script::call(&call, &name, input.as_deref().map_or("{}", RawValue::get))));
-    let interrupted = metadata.as_ref().filter(|metadata| metadata.get("interrupted") == Some(&Value::Bool(true)));
+    step.said.push(
+        spot.segment(id, script::call(&call, &name, input.as_deref().map_or("{}", RawValue::get))),
+    );
+    let interrupted = metadata
+        .as_ref()
+        .filter(|metadata| metadata.get("interrupted") == Some(&Value::Bool(true)));
     let kept = interrupted.and_then(|metadata| metadata.get("output")?.as_str()).map(str::to_owned);
     let result = match (status.as_str(), kept) {
         ("completed", _) => {
@@ -72,11 +81,19 @@ pub(super) fn given(parts: Vec<Part>, id: &str, spot: &Spot) -> Vec<Segment> {
         let (origin, text) = match part.kind.as_str() {
             "text" if part.ignored == Some(true) => continue,
             "text" => {
-                let origin = if part.synthetic == Some(true) { Origin::Harness } else { Origin::Human };
+                let origin =
+                    if part.synthetic == Some(true) { Origin::Harness } else { Origin::Human };
                 (origin, part.text.unwrap_or_default())
             }
             // These are put in as text parts of their own.
-            "file" if matches!(part.mime.as_deref(), Some("text/plain" | "application/x-directory")) => continue,
+            "file"
+                if matches!(
+                    part.mime.as_deref(),
+                    Some("text/plain" | "application/x-directory")
+                ) =>
+            {
+                continue;
+            }
             "file" => (Origin::Human, file(&part)),
             "compaction" => (Origin::Harness, "What did we do so far?".into()),
             "subtask" => (Origin::Harness, "The following tool was executed by the user".into()),

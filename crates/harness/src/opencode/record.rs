@@ -101,12 +101,16 @@ impl Info {
 
     /// Whether it was broken off from outside.
     pub(super) fn aborted(&self) -> bool {
-        self.error.as_ref().and_then(|error| error.get("name")?.as_str()) == Some("MessageAbortedError")
+        self.error.as_ref().and_then(|error| error.get("name")?.as_str())
+            == Some("MessageAbortedError")
     }
 }
 
 impl WithParts {
     pub(super) fn compaction(&self) -> Option<&Part> {
-        self.parts.iter().find(|part| part.kind == "compaction").filter(|_| self.info.role == "user")
+        self.parts
+            .iter()
+            .find(|part| part.kind == "compaction")
+            .filter(|_| self.info.role == "user")
     }
 }

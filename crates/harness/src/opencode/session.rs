@@ -73,8 +73,10 @@ pub(super) fn write(script: &mut Script, loaded: Loaded, conversation: usize) {
         writer.message(message, &spot);
     }
     if writer.copied > 0 {
-        let text =
-            format!("calls ({}) are older than the session, which was forked with them; they are context here", writer.copied);
+        let text = format!(
+            "calls ({}) are older than the session, which was forked with them; they are context here",
+            writer.copied
+        );
         writer.script.draft.warn(&loaded.spot.at, "info.time", "copied-history", text);
     }
 }
@@ -82,13 +84,18 @@ pub(super) fn write(script: &mut Script, loaded: Loaded, conversation: usize) {
 impl Writer<'_> {
     /// Puts in the system prompt, where a version records it with its calls.
     fn system(&mut self, loaded: &Loaded) {
-        let Some((message, spot)) = loaded.messages.iter().find(|(message, _)| message.info.system.is_some()) else { return };
+        let Some((message, spot)) =
+            loaded.messages.iter().find(|(message, _)| message.info.system.is_some())
+        else {
+            return;
+        };
         let texts: Vec<&str> = match &message.info.system {
             Some(Value::String(text)) => vec![text],
             Some(Value::Array(texts)) => texts.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
-        let segment = |text: &str| spot.segment("system", script::text(Role::System, Origin::Harness, text));
+        let segment =
+            |text: &str| spot.segment("system", script::text(Role::System, Origin::Harness, text));
         let segments: Vec<Segment> = texts.into_iter().map(segment).collect();
         if !segments.is_empty() {
             let node = self.script.push(None, self.conversation, spot, Step::Put(segments));
@@ -126,24 +133,40 @@ impl Writer<'_> {
 
     fn assistant(&mut self, message: WithParts, spot: &Spot) {
         self.prune(message.info.time.created, spot);
-        let said = message.parts.iter().any(|part| !matches!(part.kind.as_str(), "step-start" | "reasoning"));
+        let said = message
+            .parts
+            .iter()
+            .any(|part| !matches!(part.kind.as_str(), "step-start" | "reasoning"));
         let dropped = message.info.failed() && !(message.info.aborted() && said);
-        let copied = message.info.time.created.zip(self.began).is_some_and(|(created, began)| created < began);
+        let copied = message
+            .info
+            .time
+            .created
+            .zip(self.began)
+            .is_some_and(|(created, began)| created < began);
         let model: Option<Arc<str>> = message.info.model.as_deref().map(Arc::from);
         let mut nodes = Vec::new();
-        for Turn { said, results, pruned } in message::steps(message.parts, &message.info.id, spot) {
+        for Turn { said, results, pruned } in message::steps(message.parts, &message.info.id, spot)
+        {
             self.copied += u64::from(copied);
             let step = match (copied, dropped) {
                 (true, true) => continue,
                 (true, false) => Step::Put(said),
-                (false, _) => Step::Call(Call { output: said, model: model.clone(), dropped, ..Call::default() }),
+                (false, _) => Step::Call(Call {
+                    output: said,
+                    model: model.clone(),
+                    dropped,
+                    ..Call::default()
+                }),
             };
             nodes.push(self.script.push(self.at, self.conversation, spot, step));
             self.at = nodes.last().copied();
             if !dropped && !results.is_empty() {
                 nodes.push(self.script.push(self.at, self.conversation, spot, Step::Put(results)));
                 self.at = nodes.last().copied();
-                self.pruned.extend(pruned.into_iter().map(|(at, call)| (at, call, message.info.id.clone())));
+                self.pruned.extend(
+                    pruned.into_iter().map(|(at, call)| (at, call, message.info.id.clone())),
+                );
             }
         }
         let kept = if dropped { Vec::new() } else { nodes };
@@ -164,14 +187,17 @@ impl Writer<'_> {
         }
         now.sort_by(|a, b| a.0.total_cmp(&b.0));
         let cleared = |call: &String| {
-            let segment = Segment { origin: Origin::Harness, ..script::result(call, CLEARED, false) };
+            let segment =
+                Segment { origin: Origin::Harness, ..script::result(call, CLEARED, false) };
             (call.clone(), spot.segment(format!("{call}#cleared"), segment))
         };
         let results = now.iter().map(|(_, call, _)| cleared(call)).collect();
-        let change =
-            Change::new(ReplacementKind::Placeholder).by(Author::Known(By::rule("prune"))).trigger(Some(Trigger::Auto));
+        let change = Change::new(ReplacementKind::Placeholder)
+            .by(Author::Known(By::rule("prune")))
+            .trigger(Some(Trigger::Auto));
         let swap = Swap { results, change, key: "state.time.compacted" };
-        self.at = Some(self.script.push(self.at, self.conversation, spot, Step::Swap(Box::new(swap))));
+        self.at =
+            Some(self.script.push(self.at, self.conversation, spot, Step::Swap(Box::new(swap))));
     }
 
     /// A summary: a call of its own thread, and, where it is complete, what it leaves of the list.
@@ -182,14 +208,21 @@ impl Writer<'_> {
         let created = message.info.time.created;
         let copied = created.zip(self.began).is_some_and(|(created, began)| created < began);
         let model = message.info.model.as_deref().map(Arc::from);
-        let mut output: Vec<Segment> =
-            message::steps(message.parts, &message.info.id, spot).into_iter().flat_map(|step| step.said).collect();
+        let mut output: Vec<Segment> = message::steps(message.parts, &message.info.id, spot)
+            .into_iter()
+            .flat_map(|step| step.said)
+            .collect();
         // What it was asked is not recorded, so it cannot be trained on.
         output.iter_mut().for_each(|said| said.origin = Origin::ExternalModel);
         let conversation = self.script.conversation(format!("compact-{}", self.compactions));
         let step = match copied {
             true => Step::Put(output),
-            false => Step::Call(Call { output, model, unrecorded: vec!["prompt".into()], ..Call::default() }),
+            false => Step::Call(Call {
+                output,
+                model,
+                unrecorded: vec!["prompt".into()],
+                ..Call::default()
+            }),
         };
         let node = self.script.push(self.at, conversation, spot, step);
         self.script.forks(node, ForkReason::Summarizer);
@@ -203,17 +236,28 @@ impl Writer<'_> {
         }
         let parent = message.info.parent.unwrap_or_default();
         let Some(request) = self.requests.get(&parent).cloned() else {
-            let text = format!("the request {parent} of the summary is not in the session; the list stays as it was");
+            let text = format!(
+                "the request {parent} of the summary is not in the session; the list stays as it was"
+            );
             self.script.draft.fault(&spot.at, "info.parentID", "request-missing", text);
             return;
         };
-        let author = if copied { Author::Known(By::new(ByKind::Unknown)) } else { Author::Of(node) };
+        let author =
+            if copied { Author::Known(By::new(ByKind::Unknown)) } else { Author::Of(node) };
         let trigger = request.auto.map(|auto| if auto { Trigger::Auto } else { Trigger::Manual });
         let change = Change::new(ReplacementKind::Summary).by(author).trigger(trigger);
         self.compact(&parent, &message.info.id, &request, created, change, spot);
     }
 
-    fn compact(&mut self, request: &str, summary: &str, asked: &Request, created: Option<f64>, change: Change, spot: &Spot) {
+    fn compact(
+        &mut self,
+        request: &str,
+        summary: &str,
+        asked: &Request,
+        created: Option<f64>,
+        change: Change,
+        spot: &Spot,
+    ) {
         let place = |id: &str| self.all.iter().position(|shown| shown.id == id);
         let start = place(request).unwrap_or(self.all.len());
         let tail = asked.tail.as_deref().map(place);
@@ -225,7 +269,8 @@ impl Writer<'_> {
         let live: Vec<String> = match tail {
             None => system.into_iter().chain(pair).collect(),
             Some(Some(tail)) if tail < start => {
-                let text = "whether the tail stands before the summary or behind it is told from the date";
+                let text =
+                    "whether the tail stands before the summary or behind it is told from the date";
                 self.script.draft.warn(&spot.at, "tail_start_id", "tail-placement", text);
                 let tail = ids(tail..start);
                 match created.is_some_and(|created| created >= TAIL_BEHIND) {
@@ -246,7 +291,12 @@ impl Writer<'_> {
             .flat_map(|id| nodes.get(id.as_str()).copied().unwrap_or_default())
             .map(|&node| Item::Of(node))
             .collect();
-        self.at = Some(self.script.push(self.at, self.conversation, spot, Step::List(Box::new(List { items, change }))));
+        self.at = Some(self.script.push(
+            self.at,
+            self.conversation,
+            spot,
+            Step::List(Box::new(List { items, change })),
+        ));
         self.live = live;
     }
 }

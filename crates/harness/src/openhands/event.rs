@@ -70,13 +70,20 @@ impl Event {
     /// What a response said, where the event is a part of one.
     pub(super) fn said(&mut self, id: &str, spot: &Spot) -> Vec<Segment> {
         let message = self.llm_message.take().unwrap_or_default();
-        let reasoning = self.reasoning_content.take().or(message.reasoning_content).filter(|text| !text.is_empty());
+        let reasoning = self
+            .reasoning_content
+            .take()
+            .or(message.reasoning_content)
+            .filter(|text| !text.is_empty());
         let mut thinking = std::mem::take(&mut self.thinking_blocks).texts();
         thinking.extend(message.thinking_blocks.texts());
         // Both hold the same text where both are recorded.
-        let reasoning = if thinking.is_empty() { reasoning.into_iter().collect() } else { thinking };
-        let mut said: Vec<Segment> = reasoning.into_iter().map(|text| script::said(Part::Reasoning, text)).collect();
-        let content = std::mem::take(&mut self.thought).texts().into_iter().chain(message.content.texts());
+        let reasoning =
+            if thinking.is_empty() { reasoning.into_iter().collect() } else { thinking };
+        let mut said: Vec<Segment> =
+            reasoning.into_iter().map(|text| script::said(Part::Reasoning, text)).collect();
+        let content =
+            std::mem::take(&mut self.thought).texts().into_iter().chain(message.content.texts());
         said.extend(content.map(|text| script::said(Part::Content, text)));
         said.extend(self.tool_call.take().map(|call| self.called(call)));
         said.into_iter().map(|said| spot.segment(id, said)).collect()
@@ -85,7 +92,12 @@ impl Event {
     fn called(&self, call: ToolCall) -> Segment {
         let function = call.function.unwrap_or_default();
         let id = self.tool_call_id.as_deref().or(call.id.as_deref()).unwrap_or_default();
-        let name = call.name.as_deref().or(function.name.as_deref()).or(self.tool_name.as_deref()).unwrap_or_default();
+        let name = call
+            .name
+            .as_deref()
+            .or(function.name.as_deref())
+            .or(self.tool_name.as_deref())
+            .unwrap_or_default();
         let arguments = call.arguments.or(function.arguments).unwrap_or_else(|| "{}".into());
         let input = match serde_json::from_str::<&serde_json::value::RawValue>(&arguments) {
             Ok(json) => json.get().to_owned(),
@@ -99,20 +111,33 @@ impl Event {
         let mut given = Vec::new();
         match self.kind.as_str() {
             "SystemPromptEvent" => {
-                let prompts = [self.system_prompt.take(), self.dynamic_context.take()].into_iter().flatten();
-                given.extend(prompts.map(|prompt| script::text(Role::System, Origin::Harness, prompt.text)));
+                let prompts =
+                    [self.system_prompt.take(), self.dynamic_context.take()].into_iter().flatten();
+                given.extend(
+                    prompts.map(|prompt| script::text(Role::System, Origin::Harness, prompt.text)),
+                );
             }
             "MessageEvent" => {
                 let message = self.llm_message.take().unwrap_or_default();
                 let human = self.source.as_deref() == Some("user");
                 let origin = if human { Origin::Human } else { Origin::Harness };
                 let role = if message.role == "system" { Role::System } else { Role::User };
-                given.extend(message.content.texts().into_iter().map(|text| script::text(role, origin, text)));
+                given.extend(
+                    message
+                        .content
+                        .texts()
+                        .into_iter()
+                        .map(|text| script::text(role, origin, text)),
+                );
                 let added = std::mem::take(&mut self.extended_content).texts().into_iter();
                 given.extend(added.map(|text| script::text(role, Origin::Harness, text)));
             }
             "CondensationSummaryEvent" => {
-                given.extend(self.summary.take().map(|text| script::text(Role::User, Origin::ExternalModel, text)));
+                given.extend(
+                    self.summary
+                        .take()
+                        .map(|text| script::text(Role::User, Origin::ExternalModel, text)),
+                );
             }
             _ => given.push(self.answer()),
         }
@@ -121,14 +146,18 @@ impl Event {
 
     fn answer(&mut self) -> Segment {
         let call = self.tool_call_id.clone().unwrap_or_default();
-        let mut segment = match (self.observation.take(), self.rejection_reason.take(), self.error.take()) {
-            (Some(observation), ..) => {
-                let is_error = observation.get("is_error").and_then(Value::as_bool).unwrap_or_default();
-                script::result(&call, observed(observation), is_error)
-            }
-            (None, Some(reason), _) => script::result(&call, format!("Action rejected: {reason}"), true),
-            (None, None, error) => script::result(&call, error.unwrap_or_default(), true),
-        };
+        let mut segment =
+            match (self.observation.take(), self.rejection_reason.take(), self.error.take()) {
+                (Some(observation), ..) => {
+                    let is_error =
+                        observation.get("is_error").and_then(Value::as_bool).unwrap_or_default();
+                    script::result(&call, observed(observation), is_error)
+                }
+                (None, Some(reason), _) => {
+                    script::result(&call, format!("Action rejected: {reason}"), true)
+                }
+                (None, None, error) => script::result(&call, error.unwrap_or_default(), true),
+            };
         for text in std::mem::take(&mut self.extended_content).texts() {
             let so_far = segment.text.get_or_insert_default();
             so_far.push('\n');
@@ -140,8 +169,12 @@ impl Event {
 
 /// The content of an observation; of one that has none, its output, else its fields.
 fn observed(mut observation: Value) -> String {
-    if let Some(content) = observation.get("content").filter(|content| content.is_string() || content.is_array()) {
-        return serde_json::from_value::<Content>(content.clone()).map(block::joined).unwrap_or_default();
+    if let Some(content) =
+        observation.get("content").filter(|content| content.is_string() || content.is_array())
+    {
+        return serde_json::from_value::<Content>(content.clone())
+            .map(block::joined)
+            .unwrap_or_default();
     }
     if let Some(output) = observation.get("output").and_then(Value::as_str) {
         return output.into();

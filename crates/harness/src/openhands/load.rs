@@ -14,7 +14,8 @@ use crate::{Conversion, HarnessError, Input};
 
 /// How a log of OpenHands is told from other files.
 pub(crate) const FORMAT: Format =
-    Format::new("openhands", "an OpenHands event log", is_event, convert).with_folder(is_conversation);
+    Format::new("openhands", "an OpenHands event log", is_event, convert)
+        .with_folder(is_conversation);
 
 const KINDS: [&str; 9] = [
     "SystemPromptEvent",
@@ -83,9 +84,12 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 
 fn folder(input: &Input, script: &mut Script, log: &mut Log) -> Result<(), HarnessError> {
     let options = script.draft.options;
-    if let Some(state) = input.members()?.iter().find(|member| member.file_name() == "base_state.json") {
+    if let Some(state) =
+        input.members()?.iter().find(|member| member.file_name() == "base_state.json")
+    {
         let (states, _) = state.document::<BaseState>(options, &mut script.draft.report)?;
-        log.model = states.into_iter().next().and_then(|state| state.agent.llm.model).map(Arc::from);
+        log.model =
+            states.into_iter().next().and_then(|state| state.agent.llm.model).map(Arc::from);
     }
     let mut last = None;
     for member in event_files(input)? {
@@ -93,7 +97,9 @@ fn folder(input: &Input, script: &mut Script, log: &mut Log) -> Result<(), Harne
         let (events, at) = member.document::<Event>(options, &mut script.draft.report)?;
         let spot = Spot { file, at };
         if let Some(number) = number(&member).filter(|&number| last == Some(number)) {
-            let message = format!("another file has number {number} too; both are taken, in the order of their names");
+            let message = format!(
+                "another file has number {number} too; both are taken, in the order of their names"
+            );
             script.draft.fault(&spot.at, "", "duplicate-ordinal", message);
         }
         last = number(&member);

@@ -21,9 +21,11 @@ pub(super) struct Log {
     view: Vec<Shown>,
     /// The events that the last context holds.
     live: Vec<Shown>,
-    /// Calls that are not answered, and answers without a call, since the context was last held against the view.
+    /// Calls that are not answered, and answers without a call, since the context was last held
+    /// against the view.
     halves: FxHashSet<String>,
-    /// Calls with an event that the view holds and the context does not, until their other half comes.
+    /// Calls with an event that the view holds and the context does not, until their other half
+    /// comes.
     torn: FxHashSet<String>,
     answered: FxHashSet<String>,
     /// Whether the context may differ from the view in more than those.
@@ -44,11 +46,17 @@ impl Log {
         let id = match event.id.take() {
             Some(id) => id,
             None => {
-                script.draft.fault(&spot.at, "id", "no-id", "the event has no id; the number of the line stands for it");
+                script.draft.fault(
+                    &spot.at,
+                    "id",
+                    "no-id",
+                    "the event has no id; the number of the line stands for it",
+                );
                 format!("line-{}", spot.at.line)
             }
         };
-        let is_agents = event.llm_response_id.is_some() && matches!(event.kind.as_str(), "ActionEvent" | "MessageEvent");
+        let is_agents = event.llm_response_id.is_some()
+            && matches!(event.kind.as_str(), "ActionEvent" | "MessageEvent");
         let condenses = matches!(event.kind.as_str(), "Condensation" | "CondensationRequest");
         let shows = matches!(
             event.kind.as_str(),
@@ -84,19 +92,32 @@ impl Log {
         match self.seen.insert(id.to_owned(), number) {
             None => false,
             Some(first) if first == number => {
-                script.draft.warn(&spot.at, "id", "repeated-line", format!("the event {id} stands above already"));
+                script.draft.warn(
+                    &spot.at,
+                    "id",
+                    "repeated-line",
+                    format!("the event {id} stands above already"),
+                );
                 true
             }
             Some(first) => {
                 self.seen.insert(id.to_owned(), first);
-                let message = format!("the event {id} stands above with other content; the first is kept");
+                let message =
+                    format!("the event {id} stands above with other content; the first is kept");
                 script.draft.fault(&spot.at, "id", "duplicate-id", message);
                 true
             }
         }
     }
 
-    fn said(&mut self, script: &mut Script, event: Event, id: String, segments: Vec<Segment>, spot: &Spot) {
+    fn said(
+        &mut self,
+        script: &mut Script,
+        event: Event,
+        id: String,
+        segments: Vec<Segment>,
+        spot: &Spot,
+    ) {
         let response = event.llm_response_id.unwrap_or_default();
         let joins = self.open.as_ref().is_some_and(|open| open.response == response);
         if !joins {
@@ -137,7 +158,14 @@ impl Log {
         self.at = Some(node);
     }
 
-    fn given(&mut self, script: &mut Script, event: Event, id: String, segments: Vec<Segment>, spot: &Spot) {
+    fn given(
+        &mut self,
+        script: &mut Script,
+        event: Event,
+        id: String,
+        segments: Vec<Segment>,
+        spot: &Spot,
+    ) {
         let kind = match event.tool_call_id {
             Some(call) if !self.answered.insert(call.clone()) => {
                 let message = format!("call {call} has a second answer; the first is kept");
@@ -172,11 +200,14 @@ impl Log {
             Some(Some(reason)) if reason == "manual" => Some(Trigger::Manual),
             Some(Some(_)) => Some(Trigger::Auto),
         };
-        let forgotten: FxHashSet<&str> = event.forgotten_event_ids.iter().map(String::as_str).collect();
+        let forgotten: FxHashSet<&str> =
+            event.forgotten_event_ids.iter().map(String::as_str).collect();
         for gone in &event.forgotten_event_ids {
             let summary = gone.strip_suffix("-summary").unwrap_or(gone);
             if !self.seen.contains_key(gone.as_str()) && !self.seen.contains_key(summary) {
-                let message = format!("the forgotten event {gone} is not in the file above; it is passed over");
+                let message = format!(
+                    "the forgotten event {gone} is not in the file above; it is passed over"
+                );
                 script.draft.fault(&spot.at, "forgotten_event_ids", "forgotten-missing", message);
             }
         }
@@ -196,7 +227,10 @@ impl Log {
         }
         let target = view::whole(&self.view, &self.batches);
         let text = summary.map(|(text, _)| {
-            vec![spot.segment(format!("{id}-summary"), script::text(Role::User, pleach_tree::Origin::ExternalModel, text))]
+            vec![spot.segment(
+                format!("{id}-summary"),
+                script::text(Role::User, pleach_tree::Origin::ExternalModel, text),
+            )]
         });
         let mut text = text;
         let items = target.iter().flat_map(|shown| match text.take_if(|_| shown.node == node) {
@@ -231,8 +265,9 @@ impl Log {
     fn warn_torn(&self, script: &mut Script, target: &[Shown], spot: &Spot) {
         let torn = self.view.len() - target.len();
         if torn > 0 {
-            let message =
-                format!("events ({torn}) whose other half, or another part of whose response, is gone are not sent either");
+            let message = format!(
+                "events ({torn}) whose other half, or another part of whose response, is gone are not sent either"
+            );
             script.draft.warn(&spot.at, "forgotten_event_ids", "pair-broken", message);
         }
     }

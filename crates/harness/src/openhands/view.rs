@@ -39,7 +39,8 @@ impl Shown {
 /// How many actions each response has, over all events.
 pub(super) type Batches = FxHashMap<String, usize>;
 
-/// What a request shows of the events: no half of a pair, and no part of a response of which another part is gone.
+/// What a request shows of the events: no half of a pair, and no part of a response of which
+/// another part is gone.
 pub(super) fn whole(events: &[Shown], batches: &Batches) -> Vec<Shown> {
     let mut left: Vec<&Shown> = events.iter().collect();
     loop {
@@ -59,7 +60,8 @@ pub(super) fn whole(events: &[Shown], batches: &Batches) -> Vec<Shown> {
         }
         let stays = |event: &Shown| match &event.kind {
             Kind::Action { response, call } => {
-                answers.contains(call.as_str()) && here.get(response.as_str()) == batches.get(response)
+                answers.contains(call.as_str())
+                    && here.get(response.as_str()) == batches.get(response)
             }
             Kind::Answer { call } => actions.contains(call.as_str()),
             Kind::Other => true,

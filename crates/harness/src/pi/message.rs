@@ -5,15 +5,20 @@ use crate::block::{self, Block, Content};
 use crate::script::{self, Spot};
 
 /// What stands around the summary of a compaction.
-pub(super) const COMPACTION: [&str; 2] =
-    ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
+pub(super) const COMPACTION: [&str; 2] = [
+    "The conversation history before this point was compacted into the following summary:\n\n<summary>\n",
+    "\n</summary>",
+];
 /// What stands around the summary of a branch that was left.
-pub(super) const BRANCH: [&str; 2] =
-    ["The following is a summary of a branch that this conversation came back from:\n\n<summary>\n", "</summary>"];
+pub(super) const BRANCH: [&str; 2] = [
+    "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n",
+    "</summary>",
+];
 
 /// A summary with the harness's words around it.
 pub(super) fn summary(around: [&str; 2], summary: &str, id: &str, spot: &Spot) -> Vec<Segment> {
-    let part = |origin, text: &str, open| Segment { open, ..script::text(Role::User, origin, text) };
+    let part =
+        |origin, text: &str, open| Segment { open, ..script::text(Role::User, origin, text) };
     let parts = [
         part(Origin::Harness, around[0], true),
         part(Origin::ExternalModel, summary, true),
@@ -24,7 +29,11 @@ pub(super) fn summary(around: [&str; 2], summary: &str, id: &str, spot: &Spot) -
 
 /// What stands in a person's place.
 pub(super) fn given(content: Content, origin: Origin, id: &str, spot: &Spot) -> Vec<Segment> {
-    content.texts().into_iter().map(|text| spot.segment(id, script::text(Role::User, origin, text))).collect()
+    content
+        .texts()
+        .into_iter()
+        .map(|text| spot.segment(id, script::text(Role::User, origin, text)))
+        .collect()
 }
 
 /// What a call said.
@@ -41,8 +50,16 @@ fn said_block(block: Block) -> Segment {
     match block.kind.as_str() {
         "thinking" => script::said(Part::Reasoning, block.thinking.unwrap_or_default()),
         "toolCall" => {
-            let input = block.rest.iter().find(|(key, _)| key == "arguments").map_or("{}", |(_, input)| input.get());
-            script::call(block.id.as_deref().unwrap_or_default(), block.name.as_deref().unwrap_or_default(), input)
+            let input = block
+                .rest
+                .iter()
+                .find(|(key, _)| key == "arguments")
+                .map_or("{}", |(_, input)| input.get());
+            script::call(
+                block.id.as_deref().unwrap_or_default(),
+                block.name.as_deref().unwrap_or_default(),
+                input,
+            )
         }
         _ => script::said(Part::Content, block::text_of(block)),
     }

@@ -18,7 +18,9 @@ pub(crate) const FORMAT: Format = Format::new("pi", "a Pi or OpenClaw session", 
 
 fn is_line(shape: &Shape) -> bool {
     let header = shape.is("type", &["session"]) && shape.has_all(&["id", "cwd"]);
-    let entry = shape.is("type", &["message", "compaction"]) && shape.has("timestamp") && shape.kind("parentId").is_some();
+    let entry = shape.is("type", &["message", "compaction"])
+        && shape.has("timestamp")
+        && shape.kind("parentId").is_some();
     header || entry && shape.has("id") && !shape.has("sessionId")
 }
 
@@ -27,7 +29,9 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut session = Session::default();
     let main = input.main();
     script.lines(&main, |script, entry: Entry, spot| {
-        if let Some(name) = entry.branched_from().filter(|_| entry.is_header() && session.order.is_empty()) {
+        if let Some(name) =
+            entry.branched_from().filter(|_| entry.is_header() && session.order.is_empty())
+        {
             session.branched(script, input, name, spot);
         }
         session.take(script, entry, spot);
@@ -81,7 +85,8 @@ struct Copied {
 }
 
 impl Session {
-    /// Takes note of the session that this one was branched from; of one that cannot be read to its end nothing is known to be a copy.
+    /// Takes note of the session that this one was branched from; of one that cannot be read to its
+    /// end nothing is known to be a copy.
     fn branched(&mut self, script: &mut Script, input: &Input, name: &str, spot: &Spot) {
         let main = input.main();
         self.copied.from = Some((name.to_owned(), spot.clone()));
@@ -89,7 +94,8 @@ impl Session {
             script.draft.unread(&main, Relation::Neighbour, &error);
             Vec::new()
         });
-        let parent = beside.iter().find(|member| member.file_name() == name && member.listed != main.listed);
+        let parent =
+            beside.iter().find(|member| member.file_name() == name && member.listed != main.listed);
         match parent.map(|parent| (parent, ids(parent, script.draft.options))) {
             Some((_, Ok(ids))) => (self.copied.ids, self.copied.beside) = (ids, true),
             Some((parent, Err(error))) => script.draft.unread(parent, Relation::Neighbour, &error),
@@ -108,7 +114,12 @@ impl Session {
             Some(id) => id.clone(),
             None => {
                 if !linear {
-                    script.draft.fault(&spot.at, "id", "no-id", "the entry has no id; the number of the line stands for it");
+                    script.draft.fault(
+                        &spot.at,
+                        "id",
+                        "no-id",
+                        "the entry has no id; the number of the line stands for it",
+                    );
                 }
                 format!("line-{}", spot.at.line)
             }
@@ -130,13 +141,21 @@ impl Session {
         if let Some(entry) = self.entries.get(id) {
             return entry.node;
         }
-        let message = format!("the parent {id} is not in the file above; the entry before it is taken");
+        let message =
+            format!("the parent {id} is not in the file above; the entry before it is taken");
         script.draft.fault(&spot.at, "parentId", "dangling-parent", message);
         self.last
     }
 
     /// Adds what an entry does; what does nothing is the node it goes on from.
-    fn entry(&mut self, script: &mut Script, entry: Entry, id: &str, parent: Option<usize>, spot: &Spot) -> Option<usize> {
+    fn entry(
+        &mut self,
+        script: &mut Script,
+        entry: Entry,
+        id: &str,
+        parent: Option<usize>,
+        spot: &Spot,
+    ) -> Option<usize> {
         match entry.kind.as_str() {
             "message" => self.message(script, entry.message.unwrap_or_default(), id, parent, spot),
             "custom_message" => {
@@ -148,7 +167,9 @@ impl Session {
                 Some(self.put(script, segments, parent, spot))
             }
             "compaction" => Some(self.compaction(script, &entry, id, parent, spot)),
-            "thinking_level_change" | "model_change" | "custom" | "label" | "session_info" => parent,
+            "thinking_level_change" | "model_change" | "custom" | "label" | "session_info" => {
+                parent
+            }
             kind => {
                 script.unknown(kind, &spot.at);
                 parent
@@ -165,14 +186,28 @@ impl Session {
         spot: &Spot,
     ) -> Option<usize> {
         match message.role.as_str() {
-            "user" => Some(self.put(script, given(message.content, Origin::Human, id, spot), parent, spot)),
-            "custom" | "hookMessage" => Some(self.put(script, given(message.content, Origin::Harness, id, spot), parent, spot)),
-            "branchSummary" => {
-                Some(self.put(script, summary(BRANCH, &message.summary.unwrap_or_default(), id, spot), parent, spot))
-            }
+            "user" => Some(self.put(
+                script,
+                given(message.content, Origin::Human, id, spot),
+                parent,
+                spot,
+            )),
+            "custom" | "hookMessage" => Some(self.put(
+                script,
+                given(message.content, Origin::Harness, id, spot),
+                parent,
+                spot,
+            )),
+            "branchSummary" => Some(self.put(
+                script,
+                summary(BRANCH, &message.summary.unwrap_or_default(), id, spot),
+                parent,
+                spot,
+            )),
             "bashExecution" if message.exclude_from_context == Some(true) => parent,
             "bashExecution" => {
-                let ran = spot.segment(id, script::text(Role::User, Origin::Harness, message.ran()));
+                let ran =
+                    spot.segment(id, script::text(Role::User, Origin::Harness, message.ran()));
                 Some(self.put(script, vec![ran], parent, spot))
             }
             "toolResult" => Some(self.result(script, message, parent, spot)),
@@ -185,16 +220,29 @@ impl Session {
     }
 
     /// Adds what is no result, behind the answers that the harness gives to calls that have none.
-    fn put(&mut self, script: &mut Script, segments: Vec<Segment>, parent: Option<usize>, spot: &Spot) -> usize {
+    fn put(
+        &mut self,
+        script: &mut Script,
+        segments: Vec<Segment>,
+        parent: Option<usize>,
+        spot: &Spot,
+    ) -> usize {
         let parent = self.close(script, parent);
         script.push(parent, 0, spot, Step::Put(segments))
     }
 
-    fn result(&mut self, script: &mut Script, message: Message, parent: Option<usize>, spot: &Spot) -> usize {
+    fn result(
+        &mut self,
+        script: &mut Script,
+        message: Message,
+        parent: Option<usize>,
+        spot: &Spot,
+    ) -> usize {
         let call = message.tool_call_id.unwrap_or_default();
         let text = block::joined(message.content);
         let result = script::result(&call, text, message.is_error == Some(true));
-        let node = script.push(parent, 0, spot, Step::Put(vec![spot.segment(call.as_str(), result)]));
+        let node =
+            script.push(parent, 0, spot, Step::Put(vec![spot.segment(call.as_str(), result)]));
         if let Some(mut open) = parent.and_then(|parent| self.open.get(&parent)).cloned() {
             open.retain(|id| *id != call);
             if !open.is_empty() {
@@ -205,12 +253,18 @@ impl Session {
     }
 
     fn close(&mut self, script: &mut Script, parent: Option<usize>) -> Option<usize> {
-        let Some(open) = parent.and_then(|parent| self.open.get(&parent)).filter(|open| !open.is_empty()).cloned() else {
+        let Some(open) = parent
+            .and_then(|parent| self.open.get(&parent))
+            .filter(|open| !open.is_empty())
+            .cloned()
+        else {
             return parent;
         };
         let spot = script.nodes[parent?].spot.clone();
-        let message =
-            format!("calls ({}) have no result in the file; the request shows the harness's own answer", open.join(", "));
+        let message = format!(
+            "calls ({}) have no result in the file; the request shows the harness's own answer",
+            open.join(", ")
+        );
         script.draft.warn(&spot.at, "", "missing-result", message);
         let answer = |call: &String| {
             let mut result = script::result(call, "No result provided", true);
@@ -221,11 +275,20 @@ impl Session {
         Some(script.push(parent, 0, &spot, Step::Put(answers)))
     }
 
-    fn call(&mut self, script: &mut Script, message: Message, id: &str, parent: Option<usize>, spot: &Spot) -> usize {
+    fn call(
+        &mut self,
+        script: &mut Script,
+        message: Message,
+        id: &str,
+        parent: Option<usize>,
+        spot: &Spot,
+    ) -> usize {
         let parent = self.close(script, parent);
-        let output: Vec<Segment> = said(message.content).into_iter().map(|said| spot.segment(id, said)).collect();
+        let output: Vec<Segment> =
+            said(message.content).into_iter().map(|said| spot.segment(id, said)).collect();
         let dropped = matches!(message.stop_reason.as_deref(), Some("error" | "aborted"));
-        let calls: Vec<String> = output.iter().flat_map(|said| said.calls.iter().cloned()).collect();
+        let calls: Vec<String> =
+            output.iter().flat_map(|said| said.calls.iter().cloned()).collect();
         let copied = self.copied.beside && self.copied.ids.contains(id);
         self.copied.calls += u64::from(copied || self.copied.from.is_some() && !self.copied.beside);
         let model = message.model.map(Arc::from);
@@ -241,7 +304,14 @@ impl Session {
         node
     }
 
-    fn compaction(&mut self, script: &mut Script, entry: &Entry, id: &str, parent: Option<usize>, spot: &Spot) -> usize {
+    fn compaction(
+        &mut self,
+        script: &mut Script,
+        entry: &Entry,
+        id: &str,
+        parent: Option<usize>,
+        spot: &Spot,
+    ) -> usize {
         let mut path = Vec::new();
         let mut at = parent;
         while let Some(node) = at {
@@ -256,19 +326,35 @@ impl Session {
         let start = first.and_then(|id| self.entries.get(id)).and_then(|entry| match entry.node {
             None => Some(0),
             // An entry that brings nothing stands behind the node before it.
-            Some(node) => path.iter().position(|&other| other == node).map(|at| at + usize::from(!entry.own)),
+            Some(node) => {
+                path.iter().position(|&other| other == node).map(|at| at + usize::from(!entry.own))
+            }
         });
         if start.is_none() {
-            let message = "the first kept entry is not in the file above; nothing but the summary is kept";
+            let message =
+                "the first kept entry is not in the file above; nothing but the summary is kept";
             script.draft.fault(&spot.at, "firstKeptEntryId", "first-kept-missing", message);
         }
         let kept = path.get(start.unwrap_or(path.len())..).unwrap_or_default();
-        let mut items = vec![Item::New(summary(COMPACTION, entry.summary.as_deref().unwrap_or_default(), id, spot))];
-        let shown =
-            |node: &&usize| !matches!(&script.nodes[**node].step, Step::List(_) | Step::Call(Call { dropped: true, .. }));
+        let mut items = vec![Item::New(summary(
+            COMPACTION,
+            entry.summary.as_deref().unwrap_or_default(),
+            id,
+            spot,
+        ))];
+        let shown = |node: &&usize| {
+            !matches!(
+                &script.nodes[**node].step,
+                Step::List(_) | Step::Call(Call { dropped: true, .. })
+            )
+        };
         items.extend(kept.iter().filter(shown).map(|&node| Item::Of(node)));
         let change = Change::new(ReplacementKind::Summary);
-        let change = if entry.from_hook == Some(true) { change.by(Author::Known(By::rule("extension"))) } else { change };
+        let change = if entry.from_hook == Some(true) {
+            change.by(Author::Known(By::rule("extension")))
+        } else {
+            change
+        };
         let node = script.push(parent, 0, spot, Step::List(Box::new(List { items, change })));
         if let Some(open) = parent.and_then(|parent| self.open.get(&parent)).cloned() {
             self.open.insert(node, open);
@@ -277,9 +363,14 @@ impl Session {
     }
 
     fn finish(&self, script: &mut Script) {
-        let Some((name, spot)) = self.copied.from.as_ref().filter(|_| self.copied.calls > 0) else { return };
+        let Some((name, spot)) = self.copied.from.as_ref().filter(|_| self.copied.calls > 0) else {
+            return;
+        };
         let message = match self.copied.beside {
-            true => format!("calls ({}) are copied from {name}, which lies beside; they are context here", self.copied.calls),
+            true => format!(
+                "calls ({}) are copied from {name}, which lies beside; they are context here",
+                self.copied.calls
+            ),
             false => format!(
                 "the session was branched from {name}, which is not beside it or cannot be read: its calls are in both files"
             ),

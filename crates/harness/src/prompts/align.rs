@@ -24,16 +24,19 @@ pub(crate) fn common_prefix(old: &[u32], new: &[u32]) -> usize {
     old.iter().zip(new).take_while(|(a, b)| a == b).count()
 }
 
-/// The stretches of at least `run` units that stand in both lists, none crossing another; a common start counts at any length.
+/// The stretches of at least `run` units that stand in both lists, none crossing another; a common
+/// start counts at any length.
 ///
-/// Runs that each list holds once are matched, as many as keep their order, and grown as far as they agree. What stands twice is
-/// found only by growing, so that it is never paired by chance.
+/// Runs that each list holds once are matched, as many as keep their order, and grown as far as
+/// they agree. What stands twice is found only by growing, so that it is never paired by chance.
 pub(crate) fn align(old: &[u32], new: &[u32], run: usize) -> Vec<Block> {
     let prefix = common_prefix(old, new);
     let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
-    let suffix = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let suffix =
+        old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
     let suffix = if suffix < run { 0 } else { suffix };
-    let (old_middle, new_middle) = (&old_rest[..old_rest.len() - suffix], &new_rest[..new_rest.len() - suffix]);
+    let (old_middle, new_middle) =
+        (&old_rest[..old_rest.len() - suffix], &new_rest[..new_rest.len() - suffix]);
     let mut blocks = Vec::new();
     if prefix > 0 {
         blocks.push(Block { old: 0, new: 0, len: prefix });
@@ -74,7 +77,9 @@ fn anchors(old: &[u32], new: &[u32], run: usize) -> Vec<(usize, usize)> {
 fn prints(list: &[u32], run: usize) -> impl Iterator<Item = u64> {
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
     let top = (1..run).fold(1_u64, |power, _| power.wrapping_mul(BASE));
-    let mut sum = list[..run - 1].iter().fold(0_u64, |sum, &unit| sum.wrapping_mul(BASE).wrapping_add(u64::from(unit) + 1));
+    let mut sum = list[..run - 1]
+        .iter()
+        .fold(0_u64, |sum, &unit| sum.wrapping_mul(BASE).wrapping_add(u64::from(unit) + 1));
     (run - 1..list.len()).map(move |at| {
         let whole = sum.wrapping_mul(BASE).wrapping_add(u64::from(list[at]) + 1);
         sum = whole.wrapping_sub((u64::from(list[at + 1 - run]) + 1).wrapping_mul(top));
@@ -95,7 +100,9 @@ fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
         }
     }
     let mut rising: Vec<(usize, usize)> =
-        std::iter::successors(tails.last().copied(), |&at| before[at]).map(|at| (pairs[at].1, pairs[at].0)).collect();
+        std::iter::successors(tails.last().copied(), |&at| before[at])
+            .map(|at| (pairs[at].1, pairs[at].0))
+            .collect();
     rising.reverse();
     rising
 }
@@ -104,12 +111,14 @@ fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
 fn grown(old: &[u32], new: &[u32], anchors: &[(usize, usize)], run: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for &(old_at, new_at) in anchors {
-        let (old_floor, new_floor) = blocks.last().map_or((0, 0), |last| (last.old_end(), last.new_end()));
+        let (old_floor, new_floor) =
+            blocks.last().map_or((0, 0), |last| (last.old_end(), last.new_end()));
         if old_at + run <= old_floor || new_at + run <= new_floor {
             continue;
         }
         let room = old_at.saturating_sub(old_floor).min(new_at.saturating_sub(new_floor));
-        let back = (0..room).take_while(|&step| old[old_at - 1 - step] == new[new_at - 1 - step]).count();
+        let back =
+            (0..room).take_while(|&step| old[old_at - 1 - step] == new[new_at - 1 - step]).count();
         let skip = old_floor.saturating_sub(old_at).max(new_floor.saturating_sub(new_at));
         let (old_start, new_start) = (old_at - back + skip, new_at - back + skip);
         let len = common_prefix(&old[old_start..], &new[new_start..]);
@@ -124,7 +133,9 @@ fn joined(blocks: Vec<Block>) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
     for block in blocks {
         match out.last_mut() {
-            Some(last) if last.old_end() == block.old && last.new_end() == block.new => last.len += block.len,
+            Some(last) if last.old_end() == block.old && last.new_end() == block.new => {
+                last.len += block.len
+            }
             _ => out.push(block),
         }
     }
@@ -159,7 +170,10 @@ mod tests {
     #[test]
     fn runs_that_are_too_short_are_no_survivors() {
         assert_eq!(blocks(&[1, 2, 3, 4, 5, 6, 7, 8], &[1, 9, 4, 5, 9, 9], 3), [(0, 0, 1)]);
-        assert_eq!(blocks(&[1, 2, 3, 4, 5, 6, 7, 8], &[1, 9, 4, 5, 6, 9], 3), [(0, 0, 1), (3, 2, 3)]);
+        assert_eq!(
+            blocks(&[1, 2, 3, 4, 5, 6, 7, 8], &[1, 9, 4, 5, 6, 9], 3),
+            [(0, 0, 1), (3, 2, 3)]
+        );
     }
 
     proptest! {

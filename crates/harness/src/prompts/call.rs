@@ -8,7 +8,8 @@ use crate::script::Spot;
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) rollout: String,
-    /// The thread that the log itself names; the prompt then goes on from that thread's last call whatever it holds.
+    /// The thread that the log itself names; the prompt then goes on from that thread's last call
+    /// whatever it holds.
     pub(crate) thread: Option<String>,
     pub(crate) prompt: Vec<u32>,
     pub(crate) said: Vec<Said>,

@@ -2,7 +2,8 @@
 use std::ops::Range;
 
 use pleach_tree::{
-    By, ByKind, Evict, Evicted, Evidence, Extra, GenerationId, Place, Replace, Replacement, ReplacementKind, SegmentId,
+    By, ByKind, Evict, Evicted, Evidence, Extra, GenerationId, Place, Replace, Replacement,
+    ReplacementKind, SegmentId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -37,7 +38,14 @@ const RETOKENISED: usize = 16;
 const PLACEHOLDER: usize = 32;
 
 impl<U: Units> Prompts<U> {
-    pub(super) fn edit(&self, draft: &mut Draft, heads: &Heads, head: &Head, blocks: &[Block], call: &Call) -> Ready {
+    pub(super) fn edit(
+        &self,
+        draft: &mut Draft,
+        heads: &Heads,
+        head: &Head,
+        blocks: &[Block],
+        call: &Call,
+    ) -> Ready {
         let (held, end) = Self::start(draft, head, blocks);
         let mut edit = Edit { head, heads, call, held, ids: vec![None; call.prompt.len()] };
         for block in blocks {
@@ -48,23 +56,35 @@ impl<U: Units> Prompts<U> {
         let mut holes = holes(blocks, end, call.prompt.len());
         let tail = holes.pop().unwrap_or(Hole { old: end..end, new: 0..0 });
         if U::SPLITS {
-            holes.iter_mut().filter(|hole| hole.old.is_empty()).for_each(|hole| widen(hole, &mut edit.ids));
+            holes
+                .iter_mut()
+                .filter(|hole| hole.old.is_empty())
+                .for_each(|hole| widen(hole, &mut edit.ids));
         }
-        if !U::SPLITS && (holes.iter().any(|hole| hole.old.is_empty()) || self.moves(head, &holes, &tail, call)) {
+        if !U::SPLITS
+            && (holes.iter().any(|hole| hole.old.is_empty())
+                || self.moves(head, &holes, &tail, call))
+        {
             self.replace(draft, &mut edit, &holes, &tail);
         } else {
             self.evictions(draft, &mut edit, holes, tail);
         }
-        let prefix = blocks.first().filter(|block| (block.old, block.new) == (0, 0)).map_or(0, |block| block.len);
+        let prefix = blocks
+            .first()
+            .filter(|block| (block.old, block.new) == (0, 0))
+            .map_or(0, |block| block.len);
         let cuts = head.cuts.iter().copied().filter(|&cut| cut < prefix).chain([prefix]).collect();
         let ids = edit.ids.into_iter().flatten().collect();
         Ready { held: edit.held, ids, marks: head.marks_within(prefix), cuts }
     }
 
-    /// The context that things leave: with what the call before said, where any of that is kept or nothing else can leave.
+    /// The context that things leave: with what the call before said, where any of that is kept or
+    /// nothing else can leave.
     fn start(draft: &mut Draft, head: &Head, blocks: &[Block]) -> (Held, usize) {
         let reach = blocks.last().map_or(0, |last| last.old + last.len);
-        let untouched = blocks.first().is_some_and(|first| (first.old, first.new) == (0, 0) && first.len >= head.prompt);
+        let untouched = blocks
+            .first()
+            .is_some_and(|first| (first.old, first.new) == (0, 0) && first.len >= head.prompt);
         if head.output.is_empty() || reach <= head.prompt && !untouched {
             return (head.context, head.prompt);
         }
@@ -73,7 +93,12 @@ impl<U: Units> Prompts<U> {
 
     /// Whether something that left stands elsewhere, so that it is the order that changed.
     fn moves(&self, head: &Head, holes: &[Hole], tail: &Hole, call: &Call) -> bool {
-        let gone: FxHashSet<u32> = holes.iter().chain([tail]).flat_map(|hole| &head.units[hole.old.clone()]).copied().collect();
+        let gone: FxHashSet<u32> = holes
+            .iter()
+            .chain([tail])
+            .flat_map(|hole| &head.units[hole.old.clone()])
+            .copied()
+            .collect();
         let mut come = holes.iter().chain([tail]).flat_map(|hole| &call.prompt[hole.new.clone()]);
         come.any(|unit| gone.contains(unit))
     }
@@ -106,7 +131,9 @@ impl<U: Units> Prompts<U> {
         let from = edit.held.id;
         let mut extra = Extra::new();
         extra.insert("evidence".into(), "inferred".into());
-        edit.held = draft.ledger.replace(edit.held, Replace { context: from, from, segments, by: Some(by), extra });
+        edit.held = draft
+            .ledger
+            .replace(edit.held, Replace { context: from, from, segments, by: Some(by), extra });
         self.append(draft, edit, end..tail.new.end);
     }
 
@@ -121,8 +148,12 @@ impl<U: Units> Prompts<U> {
             }
         }
         if !tail.old.is_empty() {
-            let first = Hole { new: tail.new.start..tail.new.end.min(tail.new.start + tail.old.len()), ..tail.clone() };
-            // Nothing that stands behind shows that each message is in the place of another one, but for results of the same calls.
+            let first = Hole {
+                new: tail.new.start..tail.new.end.min(tail.new.start + tail.old.len()),
+                ..tail.clone()
+            };
+            // Nothing that stands behind shows that each message is in the place of another one,
+            // but for results of the same calls.
             let results = tail.old.clone().all(|at| self.units.is_result(edit.head.units[at]));
             let cut = match self.pair(edit, &first).filter(|_| results) {
                 Some(kind) => {
@@ -147,7 +178,8 @@ impl<U: Units> Prompts<U> {
             tail.new.start = cut;
         }
         for kind in [ReplacementKind::Truncation, ReplacementKind::Placeholder] {
-            let of: Vec<Hole> = pairs.iter().filter(|(of, _)| *of == kind).map(|(_, hole)| hole.clone()).collect();
+            let of: Vec<Hole> =
+                pairs.iter().filter(|(of, _)| *of == kind).map(|(_, hole)| hole.clone()).collect();
             self.evict(draft, edit, &of, Some(kind), By::new(ByKind::Unknown));
         }
         self.evict(draft, edit, &trims, None, By::new(ByKind::Unknown));
@@ -160,19 +192,27 @@ impl<U: Units> Prompts<U> {
     /// A stretch that is gone and has something else in its place.
     fn other(&self, draft: &mut Draft, edit: &mut Edit<'_>, hole: Hole) {
         if self.retokenised(edit, &hole) {
-            let (old, new) = (&edit.head.units[hole.old.clone()], &edit.call.prompt[hole.new.clone()]);
+            let (old, new) =
+                (&edit.head.units[hole.old.clone()], &edit.call.prompt[hole.new.clone()]);
             let message = format!(
                 "from position {} the prompt holds ids {new:?} where the ids before it were {old:?}: a boundary was tokenised anew",
                 hole.new.start
             );
             draft.warn(&edit.call.spot.at, "", "retokenised-boundary", message);
-            self.evict(draft, edit, &[hole], Some(ReplacementKind::Truncation), By::rule("chat_template"));
+            self.evict(
+                draft,
+                edit,
+                &[hole],
+                Some(ReplacementKind::Truncation),
+                By::rule("chat_template"),
+            );
             return;
         }
         let new = edit.call.prompt[hole.new.clone()].to_vec();
         let (by, quoted) = self.author(edit, &new);
         let short = U::SPLITS && new.len() <= PLACEHOLDER && new.len() < hole.old.len();
-        let kind = if short && !quoted { ReplacementKind::Placeholder } else { ReplacementKind::Summary };
+        let kind =
+            if short && !quoted { ReplacementKind::Placeholder } else { ReplacementKind::Summary };
         self.evict(draft, edit, &[hole], Some(kind), by);
     }
 
@@ -182,13 +222,16 @@ impl<U: Units> Prompts<U> {
             return None;
         }
         let mut pairs = hole.old.clone().zip(hole.new.clone());
-        let kind = |(old, new): (usize, usize)| self.units.stands_for(edit.call.prompt[new], edit.head.units[old]);
+        let kind = |(old, new): (usize, usize)| {
+            self.units.stands_for(edit.call.prompt[new], edit.head.units[old])
+        };
         let first = kind(pairs.next()?)?;
         let alike = pairs.all(|pair| kind(pair) == Some(first));
         (alike && !self.author(edit, &edit.call.prompt[hole.new.clone()]).1).then_some(first)
     }
 
-    /// How much of what is new behind a cut stands for what is gone: up to what quotes a call, else the first message.
+    /// How much of what is new behind a cut stands for what is gone: up to what quotes a call, else
+    /// the first message.
     fn summary_end(&self, edit: &Edit<'_>, new: &Range<usize>) -> usize {
         if U::SPLITS {
             return new.end;
@@ -213,7 +256,8 @@ impl<U: Units> Prompts<U> {
     }
 
     fn retokenised(&self, edit: &Edit<'_>, hole: &Hole) -> bool {
-        let at_boundary = || (hole.old.start..=hole.old.end).any(|at| at > 0 && edit.head.is_boundary(at));
+        let at_boundary =
+            || (hole.old.start..=hole.old.end).any(|at| at > 0 && edit.head.is_boundary(at));
         let few = |range: &Range<usize>| range.len() <= RETOKENISED;
         U::SPLITS && few(&hole.old) && few(&hole.new) && at_boundary()
     }
@@ -221,10 +265,20 @@ impl<U: Units> Prompts<U> {
     /// Whether only the last ids of what was said differ.
     fn retokenised_tail(&self, edit: &Edit<'_>, tail: &Hole) -> bool {
         let said = edit.head.units.len() - edit.head.prompt;
-        U::SPLITS && tail.old.end == edit.head.units.len() && tail.old.len() <= RETOKENISED && tail.old.len() * 2 <= said
+        U::SPLITS
+            && tail.old.end == edit.head.units.len()
+            && tail.old.len() <= RETOKENISED
+            && tail.old.len() * 2 <= said
     }
 
-    fn evict(&self, draft: &mut Draft, edit: &mut Edit<'_>, holes: &[Hole], kind: Option<ReplacementKind>, by: By) {
+    fn evict(
+        &self,
+        draft: &mut Draft,
+        edit: &mut Edit<'_>,
+        holes: &[Hole],
+        kind: Option<ReplacementKind>,
+        by: By,
+    ) {
         if holes.is_empty() {
             return;
         }
@@ -234,10 +288,21 @@ impl<U: Units> Prompts<U> {
             evicted.extend(ranges(draft, &edit.head.ids[hole.old.clone()], U::SPLITS));
             put.extend(self.put(draft, edit, hole.new.clone()));
         }
-        let replacement = kind.filter(|_| !put.is_empty()).map(|kind| Replacement::new(kind, put, Place::InPlace));
+        let replacement = kind
+            .filter(|_| !put.is_empty())
+            .map(|kind| Replacement::new(kind, put, Place::InPlace));
         let from = edit.held.id;
         let (evidence, extra) = (Some(Evidence::Inferred), Extra::new());
-        let evict = Evict { context: from, from, evicted, replacement, by: Some(by), trigger: None, evidence, extra };
+        let evict = Evict {
+            context: from,
+            from,
+            evicted,
+            replacement,
+            by: Some(by),
+            trigger: None,
+            evidence,
+            extra,
+        };
         edit.held = draft.ledger.evict(edit.held, evict, &[]);
     }
 
@@ -270,7 +335,8 @@ fn holes(blocks: &[Block], old_end: usize, new_end: usize) -> Vec<Hole> {
     holes
 }
 
-/// Lets the unit behind an insertion leave and stand in what is inserted, because an eviction has to take something out.
+/// Lets the unit behind an insertion leave and stand in what is inserted, because an eviction has
+/// to take something out.
 fn widen(hole: &mut Hole, ids: &mut [Option<Id>]) {
     hole.old.end += 1;
     ids[hole.new.end] = None;

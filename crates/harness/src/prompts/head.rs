@@ -26,7 +26,8 @@ pub(super) struct Head {
     pub(super) cuts: Vec<usize>,
 }
 
-/// A call whose prompt is the first `prompt` units of a list, and whose output goes on to `end`, if it is in the list.
+/// A call whose prompt is the first `prompt` units of a list, and whose output goes on to `end`, if
+/// it is in the list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     pub(super) prompt: usize,
@@ -61,7 +62,8 @@ impl Head {
     pub(super) fn marks_within(&self, shared: usize) -> Vec<Mark> {
         let end = Some(self.units.len()).filter(|&end| end <= shared);
         let own = Mark { prompt: self.prompt, end, context: self.context, node: self.node };
-        let mut marks: Vec<Mark> = self.marks.iter().copied().chain([own]).filter(|mark| mark.prompt <= shared).collect();
+        let mut marks: Vec<Mark> =
+            self.marks.iter().copied().chain([own]).filter(|mark| mark.prompt <= shared).collect();
         for mark in &mut marks {
             mark.end = mark.end.filter(|&end| end <= shared);
         }
@@ -76,7 +78,8 @@ pub(super) struct Heads {
     stale: VecDeque<Head>,
 }
 
-/// How many of the places before an eviction are remembered; a prompt that goes back further starts anew.
+/// How many of the places before an eviction are remembered; a prompt that goes back further starts
+/// anew.
 const STALE: usize = 16;
 /// How many threads are remembered.
 const LIVE: usize = 64;
@@ -96,7 +99,8 @@ impl Heads {
         self.stale.push_back(head);
     }
 
-    /// Every head, the newest first, live ones before those that were left; with the index among the live ones.
+    /// Every head, the newest first, live ones before those that were left; with the index among
+    /// the live ones.
     pub(super) fn all(&self) -> impl Iterator<Item = (Option<usize>, &Head)> {
         let live = self.live.iter().enumerate().rev().map(|(at, head)| (Some(at), head));
         live.chain(self.stale.iter().rev().map(|head| (None, head)))

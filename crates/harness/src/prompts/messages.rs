@@ -47,8 +47,14 @@ impl Messages {
 
 /// What a summariser's text is quoted as: all of it, or what stands between its summary tags.
 fn quotable(text: &str) -> impl Iterator<Item = &str> {
-    let inner = text.split_once("<summary>").map(|(_, rest)| rest.split_once("</summary>").map_or(rest, |(inner, _)| inner));
-    [Some(text), inner].into_iter().flatten().map(str::trim).filter(|text| text.len() >= wording::SHORTEST_QUOTE)
+    let inner = text
+        .split_once("<summary>")
+        .map(|(_, rest)| rest.split_once("</summary>").map_or(rest, |(inner, _)| inner));
+    [Some(text), inner]
+        .into_iter()
+        .flatten()
+        .map(str::trim)
+        .filter(|text| text.len() >= wording::SHORTEST_QUOTE)
 }
 
 impl Units for Messages {
@@ -58,7 +64,11 @@ impl Units for Messages {
     fn segments(&self, run: &[u32], _: bool) -> Vec<(Segment, usize)> {
         let segment = |&unit: &u32| {
             let (key, segment) = self.parts.get_index(unit as usize)?;
-            let mut segment = Segment { text: Some(key.text.clone()), result_of: key.result_of.clone(), ..segment.clone() };
+            let mut segment = Segment {
+                text: Some(key.text.clone()),
+                result_of: key.result_of.clone(),
+                ..segment.clone()
+            };
             // What stands in a prompt and was said by no call of the log was said elsewhere.
             if segment.origin == Origin::Policy {
                 segment.origin = Origin::ExternalModel;
@@ -74,11 +84,14 @@ impl Units for Messages {
             return None;
         }
         let starts = new.text.char_indices().nth(16).map(|(end, _)| &new.text[..end]);
-        let cut = starts.is_some_and(|start| old.text.starts_with(start)) && new.text.len() < old.text.len();
+        let cut = starts.is_some_and(|start| old.text.starts_with(start))
+            && new.text.len() < old.text.len();
         match (cut, &new.result_of) {
             (true, _) => Some(ReplacementKind::Truncation),
             (false, Some(_)) => Some(ReplacementKind::Placeholder),
-            (false, None) if new.text.len() < old.text.len() && new.text.len() <= 200 => Some(ReplacementKind::Placeholder),
+            (false, None) if new.text.len() < old.text.len() && new.text.len() <= 200 => {
+                Some(ReplacementKind::Placeholder)
+            }
             _ => None,
         }
     }
@@ -92,8 +105,11 @@ impl Units for Messages {
     }
 
     fn quotes(&self, run: &[u32], said: &[u32]) -> bool {
-        let said = said.iter().filter(|&&unit| self.key(unit).is_some_and(|key| key.part != Some(Part::Reasoning)));
-        said.flat_map(|&unit| quotable(self.text(unit))).any(|quote| run.iter().any(|&unit| self.text(unit).contains(quote)))
+        let said = said
+            .iter()
+            .filter(|&&unit| self.key(unit).is_some_and(|key| key.part != Some(Part::Reasoning)));
+        said.flat_map(|&unit| quotable(self.text(unit)))
+            .any(|quote| run.iter().any(|&unit| self.text(unit).contains(quote)))
     }
 
     fn opens_turn(&self, unit: u32) -> bool {

@@ -1,16 +1,21 @@
 //! Prompts given, one a call: what each did to the context of the call before it.
 //!
-//! A request log and the token log of a trainer hold no evictions, only what every call was given and what it said. Here a call is
-//! two lists of *units*, token ids or numbers of messages, and a unit is found again by its value:
+//! A request log and the token log of a trainer hold no evictions, only what every call was given
+//! and what it said. Here a call is two lists of *units*, token ids or numbers of messages, and a
+//! unit is found again by its value:
 //!
 //! - **append**: the prompt goes on from all that the call before was given and said;
-//! - **replaced in place**: something else stands where a message stood, a placeholder or a shorter form of it;
-//! - **summary**: something new stands for a stretch that is gone; its author is the call whose words it quotes, where one is found;
+//! - **replaced in place**: something else stands where a message stood, a placeholder or a shorter
+//!   form of it;
+//! - **summary**: something new stands for a stretch that is gone; its author is the call whose
+//!   words it quotes, where one is found;
 //! - **trim**: a stretch is gone and nothing stands for it;
-//! - **fork**: the prompt goes back to where an earlier call stood, and on from there: a retry or a rewind.
+//! - **fork**: the prompt goes back to where an earlier call stood, and on from there: a retry or a
+//!   rewind.
 //!
-//! Whatever the reading, the context of a call holds exactly the units of its prompt; only names and identities are inferred. Ids
-//! that differ from the concatenated ones around one boundary are a tokeniser's doing and no eviction.
+//! Whatever the reading, the context of a call holds exactly the units of its prompt; only names
+//! and identities are inferred. Ids that differ from the concatenated ones around one boundary are
+//! a tokeniser's doing and no eviction.
 mod align;
 mod call;
 mod edit;
@@ -38,10 +43,12 @@ pub(crate) struct Id {
 pub(crate) trait Units {
     /// The shortest run that counts as found again anywhere but at the start.
     const RUN: usize;
-    /// Whether a segment holds many units, so that a part of one can leave, and a boundary be tokenised anew.
+    /// Whether a segment holds many units, so that a part of one can leave, and a boundary be
+    /// tokenised anew.
     const SPLITS: bool;
 
-    /// Units that no call said, as segments, each with how many of the units it holds; `first` where nothing stands before them.
+    /// Units that no call said, as segments, each with how many of the units it holds; `first`
+    /// where nothing stands before them.
     fn segments(&self, run: &[u32], first: bool) -> Vec<(Segment, usize)>;
 
     /// What it is for `new` to stand where `old` stood, where it can stand for it alone.

@@ -39,7 +39,8 @@ pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(Pl
         .filter(|(_, (_, head))| of_thread(head))
         .map(|(rank, (live, head))| (Place { rank, live }, head, head.shared(prompt)))
         .collect();
-    let whole = |(_, head, shared): &&(Place, &Head, usize)| *shared == head.units.len() && *shared > 0;
+    let whole =
+        |(_, head, shared): &&(Place, &Head, usize)| *shared == head.units.len() && *shared > 0;
     if let Some(&(place, head, shared)) =
         found.iter().filter(whole).max_by_key(|(place, _, shared)| (*shared, place.live.is_some()))
     {
@@ -50,7 +51,10 @@ pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(Pl
         return Some((place, Reading::Fork { mark, keep: shared, reason: ForkReason::Rewind }));
     }
     if let Some((place, mark)) = retried(&found, prompt.len()) {
-        return Some((place, Reading::Fork { mark, keep: prompt.len(), reason: ForkReason::Retry }));
+        return Some((
+            place,
+            Reading::Fork { mark, keep: prompt.len(), reason: ForkReason::Retry },
+        ));
     }
     if call.thread.is_some() {
         let &(place, head, _) = found.iter().find(|(place, ..)| place.live.is_some())?;
@@ -92,14 +96,27 @@ fn closest<'h>(
 }
 
 fn kept(units: &impl Units, prompt: &[u32], blocks: &[Block]) -> usize {
-    let spoken =
-        |block: &Block| prompt[block.new..block.new + block.len].iter().filter(|&&unit| !units.is_system(unit)).count();
+    let spoken = |block: &Block| {
+        prompt[block.new..block.new + block.len]
+            .iter()
+            .filter(|&&unit| !units.is_system(unit))
+            .count()
+    };
     blocks.iter().map(spoken).sum()
 }
 
 /// What a prompt does where no thread is named.
-fn without_thread(units: &impl Units, heads: &Heads, head: &Head, prompt: &[u32], blocks: Vec<Block>) -> Option<Reading> {
-    let prefix = blocks.first().filter(|block| (block.old, block.new) == (0, 0)).map_or(0, |block| block.len);
+fn without_thread(
+    units: &impl Units,
+    heads: &Heads,
+    head: &Head,
+    prompt: &[u32],
+    blocks: Vec<Block>,
+) -> Option<Reading> {
+    let prefix = blocks
+        .first()
+        .filter(|block| (block.old, block.new) == (0, 0))
+        .map_or(0, |block| block.len);
     if blocks.len() > usize::from(prefix > 0) {
         return Some(Reading::Edit(blocks));
     }
@@ -118,14 +135,16 @@ fn without_thread(units: &impl Units, heads: &Heads, head: &Head, prompt: &[u32]
     let whole = |mark: &Mark| head.is_boundary(prefix) && head.is_uncut(mark.prompt, prefix);
     Some(match back.filter(whole) {
         Some(mark) => {
-            let reason = if mark.end == Some(prefix) { ForkReason::Rewind } else { ForkReason::Retry };
+            let reason =
+                if mark.end == Some(prefix) { ForkReason::Rewind } else { ForkReason::Retry };
             Reading::Fork { mark, keep: prefix, reason }
         }
         None => Reading::Edit(blocks),
     })
 }
 
-/// Whether a call wrote the summary that the next prompt stands on: its words are quoted there and do not stand where it said them.
+/// Whether a call wrote the summary that the next prompt stands on: its words are quoted there and
+/// do not stand where it said them.
 pub(super) fn summarises<U: Units>(units: &U, call: &Call, next: &Call) -> bool {
     if (&call.rollout, &call.thread) != (&next.rollout, &next.thread) || call.prompt.is_empty() {
         return false;
@@ -137,14 +156,20 @@ pub(super) fn summarises<U: Units>(units: &U, call: &Call, next: &Call) -> bool 
     }
     let blocks = align(&view, &next.prompt, U::RUN);
     let from = call.prompt.len();
-    let standing: usize = blocks.iter().map(|block| (block.old + block.len).saturating_sub(block.old.max(from))).sum();
+    let standing: usize = blocks
+        .iter()
+        .map(|block| (block.old + block.len).saturating_sub(block.old.max(from)))
+        .sum();
     // A run of tokens is found wherever it went; a message that went elsewhere is another message.
     let survives = blocks.iter().any(|block| block.old < from && block.old + block.len > from);
     if survives && standing * 2 > said.len() {
         return false;
     }
     let mut at = 0;
-    let ends = blocks.iter().map(|block| (block.new, block.new + block.len)).chain([(next.prompt.len(), next.prompt.len())]);
+    let ends = blocks
+        .iter()
+        .map(|block| (block.new, block.new + block.len))
+        .chain([(next.prompt.len(), next.prompt.len())]);
     ends.into_iter().any(|(start, end)| {
         let run = &next.prompt[at..start];
         at = end;

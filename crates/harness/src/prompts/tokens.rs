@@ -32,7 +32,8 @@ impl Units for Tokens {
     }
 
     fn quotes(&self, run: &[u32], said: &[u32]) -> bool {
-        let quoted: usize = align(said, run, Self::RUN.min(said.len().max(1))).iter().map(|block| block.len).sum();
+        let quoted: usize =
+            align(said, run, Self::RUN.min(said.len().max(1))).iter().map(|block| block.len).sum();
         said.len() >= 4 && quoted * 2 > said.len()
     }
 

@@ -17,7 +17,8 @@ use crate::{Conversion, HarnessError, Input};
 pub(crate) const FORMAT: Format = Format::new("qwen-code", "a Qwen Code session", is_line, convert);
 
 fn is_line(shape: &Shape) -> bool {
-    let line = shape.is("type", &["user", "assistant", "tool_result", "system"]) && shape.has_all(&["uuid", "sessionId"]);
+    let line = shape.is("type", &["user", "assistant", "tool_result", "system"])
+        && shape.has_all(&["uuid", "sessionId"]);
     line && (shape.has("message.parts") || shape.has("systemPayload"))
 }
 
@@ -68,8 +69,10 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut session = Session::default();
     script.lines(&input.main(), |script, line: Line, spot| session.take(script, line, spot))?;
     if let Some(spot) = session.copied.take() {
-        let message =
-            format!("calls ({}) are those of the session that this one was forked from; they are context", session.copies);
+        let message = format!(
+            "calls ({}) are those of the session that this one was forked from; they are context",
+            session.copies
+        );
         script.draft.warn(&spot.at, "forkedFrom", "copied-history", message);
     }
     script.play()
@@ -105,7 +108,9 @@ impl Session {
             Some(parent) => match self.nodes.get(parent) {
                 Some(&(node, _)) => node,
                 None => {
-                    let message = format!("the parent {parent} is not in the file above; the line before it is taken");
+                    let message = format!(
+                        "the parent {parent} is not in the file above; the line before it is taken"
+                    );
                     script.draft.fault(&spot.at, "parentUuid", "dangling-parent", message);
                     self.last
                 }
@@ -132,7 +137,12 @@ impl Session {
         spot: &Spot,
     ) {
         if number == first {
-            script.draft.warn(&spot.at, "uuid", "repeated-line", format!("the line repeats the one of uuid {uuid} above"));
+            script.draft.warn(
+                &spot.at,
+                "uuid",
+                "repeated-line",
+                format!("the line repeats the one of uuid {uuid} above"),
+            );
             return;
         }
         let last = node.filter(|&node| node + 1 == script.nodes.len());
@@ -147,27 +157,52 @@ impl Session {
     }
 
     /// What a line does, and a number for what it says.
-    fn step(&mut self, script: &mut Script, line: Line, uuid: &str, spot: &Spot) -> (Option<Step>, u64) {
+    fn step(
+        &mut self,
+        script: &mut Script,
+        line: Line,
+        uuid: &str,
+        spot: &Spot,
+    ) -> (Option<Step>, u64) {
         match (line.kind.as_str(), line.subtype.as_deref()) {
-            ("system", Some("chat_compression")) => (self.compression(script, &line, uuid, spot), 0),
+            ("system", Some("chat_compression")) => {
+                (self.compression(script, &line, uuid, spot), 0)
+            }
             ("system", _) | (_, Some("realtime_message" | "code_mode_tool_result")) => (None, 0),
             ("assistant", _) => {
                 let message = line.message.unwrap_or_default();
-                let output = Content { role: Some("model".into()), ..message }.segments(Origin::Policy, uuid, spot);
+                let output = Content { role: Some("model".into()), ..message }.segments(
+                    Origin::Policy,
+                    uuid,
+                    spot,
+                );
                 let number = script::content_number(&output);
                 if line.forked_from.is_some() {
                     self.copied.get_or_insert_with(|| spot.clone());
                     self.copies += 1;
                     return (Some(Step::Put(output)), number);
                 }
-                (Some(Step::Call(Call { output, model: line.model.map(Arc::from), ..Call::default() })), number)
+                (
+                    Some(Step::Call(Call {
+                        output,
+                        model: line.model.map(Arc::from),
+                        ..Call::default()
+                    })),
+                    number,
+                )
             }
             ("user" | "tool_result", subtype) => {
-                let typed = matches!(subtype, None | Some("mid_turn_user_message")) && line.kind == "user";
+                let typed =
+                    matches!(subtype, None | Some("mid_turn_user_message")) && line.kind == "user";
                 let origin = if typed { Origin::Human } else { Origin::Harness };
-                let segments = line.message.map_or_else(Vec::new, |message| message.segments(origin, uuid, spot));
+                let segments = line
+                    .message
+                    .map_or_else(Vec::new, |message| message.segments(origin, uuid, spot));
                 let number = script::content_number(&segments);
-                (Some(Step::Put(segments)).filter(|_| number != script::content_number(&[])), number)
+                (
+                    Some(Step::Put(segments)).filter(|_| number != script::content_number(&[])),
+                    number,
+                )
             }
             (kind, _) => {
                 script.unknown(kind, &spot.at);
@@ -176,7 +211,13 @@ impl Session {
         }
     }
 
-    fn compression(&mut self, script: &mut Script, line: &Line, uuid: &str, spot: &Spot) -> Option<Step> {
+    fn compression(
+        &mut self,
+        script: &mut Script,
+        line: &Line,
+        uuid: &str,
+        spot: &Spot,
+    ) -> Option<Step> {
         let raw = line.system_payload.as_deref().map_or("{}", serde_json::value::RawValue::get);
         let found = serde_json::from_str::<Compression>(raw).unwrap_or_default();
         if found.failed() {
@@ -194,11 +235,14 @@ impl Session {
             return None;
         };
         if script.nodes.is_empty() {
-            let message = "nothing stands before the compression in the file; its list is all that is known";
+            let message =
+                "nothing stands before the compression in the file; its list is all that is known";
             script.draft.warn(&spot.at, "systemPayload", "no-predecessor", message);
         }
-        let items =
-            history.into_iter().map(|content| Item::Told(content.segments(Origin::ExternalModel, uuid, spot))).collect();
+        let items = history
+            .into_iter()
+            .map(|content| Item::Told(content.segments(Origin::ExternalModel, uuid, spot)))
+            .collect();
         let trigger = match found.trigger.as_deref() {
             Some("auto") => Some(Trigger::Auto),
             Some("manual") => Some(Trigger::Manual),

@@ -9,8 +9,8 @@ use super::mark::{self, Marking};
 
 /// An object inside a tool call, which knows the call's marks.
 ///
-/// Its strings carry the marks in themselves; what `tojson` writes of the whole is marked there, since it is text that the
-/// policy sampled just as the strings are.
+/// Its strings carry the marks in themselves; what `tojson` writes of the whole is marked there,
+/// since it is text that the policy sampled just as the strings are.
 #[derive(Debug)]
 pub(super) struct Marked {
     entries: Vec<(Value, Value)>,
@@ -19,12 +19,25 @@ pub(super) struct Marked {
 
 impl Marked {
     /// A tool call of segment number `segment` as chat templates expect it.
-    pub(super) fn call(id: &str, name: &str, input: &Json, segment: u32, marking: Marking) -> Value {
+    pub(super) fn call(
+        id: &str,
+        name: &str,
+        input: &Json,
+        segment: u32,
+        marking: Marking,
+    ) -> Value {
         let text = |text: &str| Value::from(mark::wrap(text, segment, marking).as_ref());
         let (key, number) = (Value::from, (marking != Marking::Plain).then_some(segment));
-        let function = vec![(key("name"), text(name)), (key("arguments"), value(input, Some((segment, marking))))];
+        let function = vec![
+            (key("name"), text(name)),
+            (key("arguments"), value(input, Some((segment, marking)))),
+        ];
         let function = Value::from_object(Self { entries: function, segment: number });
-        let entries = vec![(key("id"), Value::from(id)), (key("type"), key("function")), (key("function"), function)];
+        let entries = vec![
+            (key("id"), Value::from(id)),
+            (key("type"), key("function")),
+            (key("function"), function),
+        ];
         Value::from_object(Self { entries, segment: number })
     }
 
@@ -62,13 +75,17 @@ fn value(json: &Json, marks: Option<(u32, Marking)>) -> Value {
             Some((segment, marking)) => Value::from(mark::wrap(text, segment, marking).as_ref()),
             None => Value::from(text.as_str()),
         },
-        Json::Array(items) => items.iter().map(|item| value(item, marks)).collect::<Vec<_>>().into(),
+        Json::Array(items) => {
+            items.iter().map(|item| value(item, marks)).collect::<Vec<_>>().into()
+        }
         Json::Object(entries) => object(entries, marks),
     }
 }
 
 fn object(entries: &Map<String, Json>, marks: Option<(u32, Marking)>) -> Value {
-    let entries = entries.iter().map(|(key, json)| (Value::from(key.as_str()), value(json, marks))).collect();
-    let segment = marks.filter(|(_, marking)| *marking != Marking::Plain).map(|(segment, _)| segment);
+    let entries =
+        entries.iter().map(|(key, json)| (Value::from(key.as_str()), value(json, marks))).collect();
+    let segment =
+        marks.filter(|(_, marking)| *marking != Marking::Plain).map(|(segment, _)| segment);
     Value::from_object(Marked { entries, segment })
 }

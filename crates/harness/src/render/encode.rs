@@ -28,7 +28,8 @@ enum Model {
     HuggingFace(Box<Tokenizer>),
 }
 
-/// Added tokens that cut a text before anything else is done with it, so that what stands between two is encoded by itself.
+/// Added tokens that cut a text before anything else is done with it, so that what stands between
+/// two is encoded by itself.
 #[derive(Debug)]
 struct Borders {
     finder: AhoCorasick,
@@ -39,7 +40,8 @@ struct Borders {
 /// A border in a text: its first byte, the first behind it, and its id.
 type Cut = (usize, usize, u32);
 
-/// A text between two borders, with the borders, since a tokenizer may treat the head of a text differently.
+/// A text between two borders, with the borders, since a tokenizer may treat the head of a text
+/// differently.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     text: Box<str>,
@@ -55,13 +57,15 @@ impl Encoder {
         Self { model: Model::Bytes, borders }
     }
 
-    /// A Hugging Face tokenizer, without truncation, padding and what a post-processor does to offsets.
+    /// A Hugging Face tokenizer, without truncation, padding and what a post-processor does to
+    /// offsets.
     pub(super) fn hugging_face(json: &[u8]) -> Result<Self, String> {
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
         tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
         tokenizer.with_padding(None);
         tokenizer.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
-        let mut added: Vec<(u32, AddedToken)> = tokenizer.get_added_tokens_decoder().into_iter().collect();
+        let mut added: Vec<(u32, AddedToken)> =
+            tokenizer.get_added_tokens_decoder().into_iter().collect();
         added.sort_by_key(|(id, _)| *id);
         let cuts = |token: &AddedToken| {
             let alone = !token.lstrip && !token.rstrip && !token.single_word;
@@ -79,7 +83,9 @@ impl Encoder {
     pub(super) fn vocab_size(&self) -> u32 {
         match &self.model {
             Model::Bytes => 258,
-            Model::HuggingFace(tokenizer) => tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id + 1),
+            Model::HuggingFace(tokenizer) => {
+                tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id + 1)
+            }
         }
     }
 
@@ -92,7 +98,11 @@ impl Encoder {
     pub(super) fn is_cut_up(&self, text: &str, most: usize) -> bool {
         let Some(borders) = &self.borders else { return text.len() <= most };
         let mut from = 0;
-        for found in borders.finder.find_iter(text).filter(|found| borders.ids[found.pattern().as_usize()].is_some()) {
+        for found in borders
+            .finder
+            .find_iter(text)
+            .filter(|found| borders.ids[found.pattern().as_usize()].is_some())
+        {
             if found.start() - from > most {
                 return false;
             }
@@ -101,12 +111,17 @@ impl Encoder {
         text.len() - from <= most
     }
 
-    /// Encodes a text as [`Encoder::whole`] does, but what stands between two borders from memory where it was encoded before.
+    /// Encodes a text as [`Encoder::whole`] does, but what stands between two borders from memory
+    /// where it was encoded before.
     pub(super) fn pieces(&self, text: &str, cache: &mut Cache) -> Result<Tokens, RenderError> {
-        let (Some(borders), Model::HuggingFace(_)) = (&self.borders, &self.model) else { return self.whole(text) };
+        let (Some(borders), Model::HuggingFace(_)) = (&self.borders, &self.model) else {
+            return self.whole(text);
+        };
         let mut cuts: Vec<Cut> = Vec::new();
         for found in borders.finder.find_iter(text) {
-            cuts.extend(borders.ids[found.pattern().as_usize()].map(|id| (found.start(), found.end(), id)));
+            cuts.extend(
+                borders.ids[found.pattern().as_usize()].map(|id| (found.start(), found.end(), id)),
+            );
         }
         let mut out = Tokens::default();
         let (mut from, mut before) = (0, None);
@@ -125,7 +140,8 @@ impl Encoder {
         Ok(out)
     }
 
-    /// Puts the tokens between two borders behind `out`; false where the borders did not stay what they are.
+    /// Puts the tokens between two borders behind `out`; false where the borders did not stay what
+    /// they are.
     fn piece(
         &self,
         text: &str,
@@ -148,8 +164,11 @@ impl Encoder {
         let tokens = self.whole(&text[start..end])?;
         let first = key.before.is_none_or(|id| tokens.ids.first() == Some(&id));
         let last = key.after.is_none_or(|id| tokens.ids.last() == Some(&id));
-        let inner = usize::from(around.0.is_some())..tokens.ids.len().saturating_sub(usize::from(around.1.is_some()));
-        let (Some(ids), Some(starts), true) = (tokens.ids.get(inner.clone()), tokens.starts.get(inner), first && last) else {
+        let inner = usize::from(around.0.is_some())
+            ..tokens.ids.len().saturating_sub(usize::from(around.1.is_some()));
+        let (Some(ids), Some(starts), true) =
+            (tokens.ids.get(inner.clone()), tokens.starts.get(inner), first && last)
+        else {
             return Ok(false);
         };
         let lead = u32::try_from(from - start).unwrap_or(u32::MAX);
@@ -166,7 +185,8 @@ impl Encoder {
             Model::Bytes => Ok(self.bytes_of(text)),
             Model::HuggingFace(tokenizer) => {
                 let refused = |message: String| RenderError::Encode { bytes: text.len(), message };
-                let encoding = tokenizer.encode(text, false).map_err(|error| refused(error.to_string()))?;
+                let encoding =
+                    tokenizer.encode(text, false).map_err(|error| refused(error.to_string()))?;
                 let mut last = 0;
                 let starts = encoding.get_offsets().iter().map(|(start, _)| {
                     last = last.max(u32::try_from(*start).unwrap_or(u32::MAX));
@@ -181,7 +201,10 @@ impl Encoder {
         let mut out = Tokens::default();
         let mut from = 0;
         for found in self.borders.iter().flat_map(|borders| borders.finder.find_iter(text)) {
-            text[from..found.start()].bytes().zip(from..).for_each(|(byte, at)| out.push(byte.into(), at));
+            text[from..found.start()]
+                .bytes()
+                .zip(from..)
+                .for_each(|(byte, at)| out.push(byte.into(), at));
             out.push(if found.pattern().as_u32() == 0 { 256 } else { 257 }, found.start());
             from = found.end();
         }
@@ -203,7 +226,8 @@ impl Tokens {
     }
 }
 
-/// A finder that picks among overlapping texts as Hugging Face does; `None` where there is nothing to find.
+/// A finder that picks among overlapping texts as Hugging Face does; `None` where there is nothing
+/// to find.
 fn borders(texts: Vec<(String, Option<u32>)>) -> Option<Borders> {
     if !texts.iter().any(|(_, id)| id.is_some()) {
         return None;
@@ -229,8 +253,10 @@ mod tests {
     }
 
     fn text() -> impl Strategy<Value = String> {
-        let words = "<|im_start|>,<|im_end|>,<|im_,<think>,</think>, ,  ,\n,a,hello,System,ü,\u{0}".split(',');
-        prop::collection::vec(prop::sample::select(words.collect::<Vec<_>>()), 0..16).prop_map(|words| words.concat())
+        let words = "<|im_start|>,<|im_end|>,<|im_,<think>,</think>, ,  ,\n,a,hello,System,ü,\u{0}"
+            .split(',');
+        prop::collection::vec(prop::sample::select(words.collect::<Vec<_>>()), 0..16)
+            .prop_map(|words| words.concat())
     }
 
     proptest! {
@@ -266,20 +292,32 @@ mod tests {
             let borders = borders(vec![(border.to_owned(), Some(9999))]);
             let encoder = Encoder { borders, ..encoder(&tokenizer::byte_level(true)) };
             let text = "be hello there<|im_end|>\nhello";
-            assert_eq!(encoder.pieces(text, &mut Cache::default()).unwrap(), encoder.whole(text).unwrap(), "{border:?}");
+            assert_eq!(
+                encoder.pieces(text, &mut Cache::default()).unwrap(),
+                encoder.whole(text).unwrap(),
+                "{border:?}"
+            );
         }
     }
 
     #[test]
     fn truncation_and_padding_of_the_file_do_not_apply() {
         let mut tokenizer = tokenizer::byte_level(true);
-        tokenizer.with_truncation(Some(tokenizers::TruncationParams { max_length: 2, ..Default::default() })).unwrap();
+        tokenizer
+            .with_truncation(Some(tokenizers::TruncationParams {
+                max_length: 2,
+                ..Default::default()
+            }))
+            .unwrap();
         tokenizer.with_padding(Some(tokenizers::PaddingParams {
             strategy: tokenizers::PaddingStrategy::Fixed(64),
             ..Default::default()
         }));
         let ids = encoder(&tokenizer).whole("hello there, be brief").unwrap().ids;
-        assert_eq!(ids, encoder(&tokenizer::byte_level(true)).whole("hello there, be brief").unwrap().ids);
+        assert_eq!(
+            ids,
+            encoder(&tokenizer::byte_level(true)).whole("hello there, be brief").unwrap().ids
+        );
         assert!(ids.len() > 2);
     }
 

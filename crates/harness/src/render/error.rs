@@ -5,7 +5,9 @@ use pleach_tree::{ContextId, GenerationId, SegmentId};
 #[non_exhaustive]
 pub enum RenderError {
     /// A file of the tokenizer's folder could not be read.
-    #[error("{file}: cannot be read: {source}; name a folder with a tokenizer.json, or the file itself")]
+    #[error(
+        "{file}: cannot be read: {source}; name a folder with a tokenizer.json, or the file itself"
+    )]
     Io {
         /// The file.
         file: String,
@@ -21,7 +23,9 @@ pub enum RenderError {
         message: String,
     },
     /// A chat template that cannot be used.
-    #[error("{file}: the chat template cannot be used: {message}; give another template, or none for the built-in ChatML")]
+    #[error(
+        "{file}: the chat template cannot be used: {message}; give another template, or none for the built-in ChatML"
+    )]
     Template {
         /// The file it stands in.
         file: String,
@@ -72,7 +76,9 @@ pub enum RenderError {
         segment: SegmentId,
     },
     /// A tool call whose text is not one.
-    #[error("{place}: the text of {segment} is not a tool call: {message}; write it as {{\"id\":..,\"name\":..,\"input\":..}}")]
+    #[error(
+        "{place}: the text of {segment} is not a tool call: {message}; write it as {{\"id\":..,\"name\":..,\"input\":..}}"
+    )]
     ToolCall {
         /// File and line of the segment.
         place: String,

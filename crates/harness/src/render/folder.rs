@@ -43,11 +43,11 @@ impl Renderer {
         Self::new(Encoder::bytes(), ChatTemplate::chatml(), "bytes".into(), None)
     }
 
-    /// The tokenizer and the chat template of a Hugging Face folder, or of the folder in which `path`, a `tokenizer.json`,
-    /// lies.
+    /// The tokenizer and the chat template of a Hugging Face folder, or of the folder in which
+    /// `path`, a `tokenizer.json`, lies.
     ///
-    /// The template is `chat_template.jinja`, else `chat_template` in `tokenizer_config.json` or `chat_template.json`, else the
-    /// built-in ChatML, which is noted.
+    /// The template is `chat_template.jinja`, else `chat_template` in `tokenizer_config.json` or
+    /// `chat_template.json`, else the built-in ChatML, which is noted.
     ///
     /// # Errors
     /// A file that cannot be read, or that is not what it should be.
@@ -56,35 +56,41 @@ impl Renderer {
         let file = if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() };
         let folder = file.parent().unwrap_or(Path::new(""));
         let json = read(&file)?;
-        let refused = |message: String| RenderError::Tokenizer { file: file.display().to_string(), message };
+        let refused =
+            |message: String| RenderError::Tokenizer { file: file.display().to_string(), message };
         let encoder = Encoder::hugging_face(&json).map_err(refused)?;
         let config = Config::open(folder)?;
         let (template, missing) = match config.template(folder)? {
             Some(template) => (template, None),
-            None => {
-                (ChatTemplate::chatml(), Some(format!("{} has no chat template: the built-in ChatML is used", config.name)))
-            }
+            None => (
+                ChatTemplate::chatml(),
+                Some(format!("{} has no chat template: the built-in ChatML is used", config.name)),
+            ),
         };
-        let mut renderer = Self::new(encoder, template, config.name.clone(), Some(hex(&Sha256::digest(&json))));
+        let mut renderer =
+            Self::new(encoder, template, config.name.clone(), Some(hex(&Sha256::digest(&json))));
         renderer.notes.extend(missing);
         renderer.special = config.special;
         renderer.identity.vocab_size = renderer.identity.vocab_size.max(config.vocab_size);
         Ok(renderer)
     }
 
-    /// The same tokenizer with the chat template in a file of its own, which sees the tokenizer's own special tokens.
+    /// The same tokenizer with the chat template in a file of its own, which sees the tokenizer's
+    /// own special tokens.
     ///
     /// # Errors
     /// A file that cannot be read, or that is not a template.
     pub fn with_template(mut self, path: impl AsRef<Path>) -> Result<Self, RenderError> {
         let path = path.as_ref();
-        self.template = ChatTemplate::new(&template_source(path)?, &self.special, &path.display().to_string())?;
+        self.template =
+            ChatTemplate::new(&template_source(path)?, &self.special, &path.display().to_string())?;
         self.identity.chat_template_sha256 = Some(self.template.sha256().to_owned());
         self.notes.clear();
         Ok(self)
     }
 
-    /// The same with `date`, as `2025-12-31`, for templates that print the day; without it that is today.
+    /// The same with `date`, as `2025-12-31`, for templates that print the day; without it that is
+    /// today.
     ///
     /// # Errors
     /// [`RenderError::Date`].
@@ -114,11 +120,12 @@ impl Renderer {
 
     /// The records of a tree with tokens; `None` where every segment has tokens already.
     ///
-    /// What a generation's context holds is, id for id, what the template makes of its messages. A token belongs to the segment
-    /// in whose text it starts.
+    /// What a generation's context holds is, id for id, what the template makes of its messages. A
+    /// token belongs to the segment in whose text it starts.
     ///
     /// # Errors
-    /// A generation whose messages the template refuses, text that is not there, a tool call that is not one.
+    /// A generation whose messages the template refuses, text that is not there, a tool call that
+    /// is not one.
     pub fn render(&self, tree: &BranchTree) -> Result<Option<Rendered>, RenderError> {
         if tree.first_without_tokens().is_none() {
             return Ok(None);
@@ -150,23 +157,36 @@ struct Config {
 
 impl Config {
     fn open(folder: &Path) -> Result<Self, RenderError> {
-        let name = folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let name = folder
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let tokenizer = object(&folder.join("tokenizer_config.json"))?;
         let model = object(&folder.join("config.json"))?;
         let processor = object(&folder.join("chat_template.json"))?;
-        let text = |value: &Value| value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned);
+        let text = |value: &Value| {
+            value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
+        };
         let entries = tokenizer.as_object().into_iter().flatten();
-        let special =
-            entries.filter(|(key, _)| key.ends_with("_token")).filter_map(|(key, value)| Some((key.clone(), text(value)?)));
+        let special = entries
+            .filter(|(key, _)| key.ends_with("_token"))
+            .filter_map(|(key, value)| Some((key.clone(), text(value)?)));
         let named = |list: &Vec<Value>| {
             let default = list.iter().find(|entry| entry["name"] == "default");
             Some(default.or(list.first())?["template"].as_str()?.to_owned())
         };
         let template = [&tokenizer["chat_template"], &processor["chat_template"]]
             .into_iter()
-            .find_map(|value| value.as_str().map(str::to_owned).or_else(|| value.as_array().and_then(named)));
+            .find_map(|value| {
+                value.as_str().map(str::to_owned).or_else(|| value.as_array().and_then(named))
+            });
         let vocab_size = model["vocab_size"].as_u64().and_then(|size| u32::try_from(size).ok());
-        Ok(Self { name: name.unwrap_or_else(|| "tokenizer.json".into()), special: special.collect(), template, vocab_size })
+        Ok(Self {
+            name: name.unwrap_or_else(|| "tokenizer.json".into()),
+            special: special.collect(),
+            template,
+            vocab_size,
+        })
     }
 
     fn template(&self, folder: &Path) -> Result<Option<ChatTemplate>, RenderError> {
@@ -185,16 +205,21 @@ fn object(path: &Path) -> Result<Value, RenderError> {
     if !path.exists() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&read(path)?)
-        .map_err(|error| RenderError::Tokenizer { file: path.display().to_string(), message: error.to_string() })
+    serde_json::from_slice(&read(path)?).map_err(|error| RenderError::Tokenizer {
+        file: path.display().to_string(),
+        message: error.to_string(),
+    })
 }
 
 /// The text of a template's file.
 fn template_source(path: &Path) -> Result<String, RenderError> {
-    String::from_utf8(read(path)?)
-        .map_err(|error| RenderError::Template { file: path.display().to_string(), message: format!("not UTF-8: {error}") })
+    String::from_utf8(read(path)?).map_err(|error| RenderError::Template {
+        file: path.display().to_string(),
+        message: format!("not UTF-8: {error}"),
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RenderError> {
-    std::fs::read(path).map_err(|source| RenderError::Io { file: path.display().to_string(), source })
+    std::fs::read(path)
+        .map_err(|source| RenderError::Io { file: path.display().to_string(), source })
 }

@@ -21,9 +21,15 @@ impl Hunk {
     }
 }
 
-/// The places where `to` differs from `from`; `None` where `to` is in another order or holds more of a segment.
-pub(super) fn hunks(from: &[Span], to: &[Span], whole: impl Fn(SegmentId) -> Span) -> Option<Vec<Hunk>> {
-    let places: FxHashMap<SegmentId, usize> = from.iter().enumerate().map(|(index, span)| (span.segment, index)).collect();
+/// The places where `to` differs from `from`; `None` where `to` is in another order or holds more
+/// of a segment.
+pub(super) fn hunks(
+    from: &[Span],
+    to: &[Span],
+    whole: impl Fn(SegmentId) -> Span,
+) -> Option<Vec<Hunk>> {
+    let places: FxHashMap<SegmentId, usize> =
+        from.iter().enumerate().map(|(index, span)| (span.segment, index)).collect();
     if places.len() != from.len() {
         return None;
     }
@@ -33,7 +39,11 @@ pub(super) fn hunks(from: &[Span], to: &[Span], whole: impl Fn(SegmentId) -> Spa
     for span in to {
         match places.get(&span.segment) {
             None if *span == whole(span.segment) => hunk.inserted.push(span.segment),
-            Some(&place) if place >= at && from[place].start <= span.start && span.end <= from[place].end => {
+            Some(&place)
+                if place >= at
+                    && from[place].start <= span.start
+                    && span.end <= from[place].end =>
+            {
                 let old = from[place];
                 hunk.removed.extend_from_slice(&from[at..place]);
                 hunk.removed.extend(rest(Span { end: span.start, ..old }));
@@ -56,8 +66,14 @@ fn rest(span: Span) -> Option<Span> {
     (!span.is_empty()).then_some(span)
 }
 
-/// `from` without `removed`, with `inserted` where the first removed range stood, or one of them in each removed range.
-pub(super) fn apply(from: &[Span], removed: &[Span], inserted: &[Span], one_each: bool) -> Vec<Span> {
+/// `from` without `removed`, with `inserted` where the first removed range stood, or one of them in
+/// each removed range.
+pub(super) fn apply(
+    from: &[Span],
+    removed: &[Span],
+    inserted: &[Span],
+    one_each: bool,
+) -> Vec<Span> {
     let mut ranges: FxHashMap<SegmentId, Vec<(Span, usize)>> = FxHashMap::default();
     for (index, span) in removed.iter().enumerate() {
         ranges.entry(span.segment).or_default().push((*span, index));

@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 
 /// The lists of new segments of the contexts that later records start from.
 ///
-/// A list is as long as its context, so keeping all of them would take the square of a session's length.
+/// A list is as long as its context, so keeping all of them would take the square of a session's
+/// length.
 #[derive(Debug)]
 pub(super) struct Lists {
     uses: FxHashMap<ContextId, usize>,
@@ -72,7 +73,8 @@ mod tests {
 {"t":"generation","id":0,"context":0,"output":[]}
 {"t":"fork","context":1,"from":0,"reason":"rewind"}
 "#;
-        let (tree, _) = BranchTree::read(records.as_bytes(), "lists.jsonl", ReadOptions::STRICT).unwrap();
+        let (tree, _) =
+            BranchTree::read(records.as_bytes(), "lists.jsonl", ReadOptions::STRICT).unwrap();
         let mut lists = Lists::of(&tree);
         let list: Rc<[Span]> = [Span { segment: SegmentId(0), start: 0, end: 1 }].into();
         lists.put(ContextId(0), Rc::clone(&list));

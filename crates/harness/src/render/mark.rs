@@ -1,8 +1,9 @@
-//! Invisible marks around the text of a segment, by which rendered characters are traced back to it.
+//! Invisible marks around the text of a segment, by which rendered characters are traced back to
+//! it.
 //!
-//! A mark is two characters of the supplementary private use areas: whether it opens or closes and the high bits of the
-//! segment's number, then the low bits. A text that holds such characters itself is found out because taking all marks away
-//! does not give the rendering without marks.
+//! A mark is two characters of the supplementary private use areas: whether it opens or closes and
+//! the high bits of the segment's number, then the low bits. A text that holds such characters
+//! itself is found out because taking all marks away does not give the rendering without marks.
 use std::borrow::Cow;
 
 const HALF: u32 = 1 << 15;
@@ -65,13 +66,19 @@ pub(super) fn strip(marked: &str) -> (String, Vec<Mark>) {
     for at in memchr::memchr_iter(LEAD, marked.as_bytes()) {
         let mut chars = marked[at..].chars().map(u32::from);
         let (Some(first), Some(second)) = (chars.next(), chars.next()) else { continue };
-        let (Some(high), Some(low)) = (first.checked_sub(FIRST), second.checked_sub(SECOND)) else { continue };
+        let (Some(high), Some(low)) = (first.checked_sub(FIRST), second.checked_sub(SECOND)) else {
+            continue;
+        };
         if high >= 2 * HALF || low >= HALF {
             continue;
         }
         text.push_str(&marked[copied..at]);
         copied = at + 8;
-        marks.push(Mark { at: text.len(), segment: (high % HALF) * HALF + low, opens: high < HALF });
+        marks.push(Mark {
+            at: text.len(),
+            segment: (high % HALF) * HALF + low,
+            opens: high < HALF,
+        });
     }
     text.push_str(&marked[copied..]);
     (text, marks)
@@ -87,7 +94,10 @@ mod tests {
             let marked = format!("é {}\u{f3}", wrap(" xö\n", segment, Marking::Inside));
             let (text, marks) = strip(&marked);
             assert_eq!(text, "é  xö\n\u{f3}");
-            assert_eq!(marks, [Mark { at: 4, segment, opens: true }, Mark { at: 7, segment, opens: false }]);
+            assert_eq!(
+                marks,
+                [Mark { at: 4, segment, opens: true }, Mark { at: 7, segment, opens: false }]
+            );
         }
         assert_eq!(wrap(" \n", 3, Marking::Inside), " \n");
         assert_eq!(strip(&wrap(" \n", 3, Marking::Edges)).1.len(), 2);

@@ -46,18 +46,25 @@ impl<'t> Messages<'t> {
                 _ => None,
             })
             .collect();
-        let numbers = segments.iter().zip(0..).map(|(segment, number)| (segment.id, number)).collect();
+        let numbers =
+            segments.iter().zip(0..).map(|(segment, number)| (segment.id, number)).collect();
         let (mut inputs, mut names) = (FxHashMap::default(), FxHashMap::default());
         for (&segment, number) in segments.iter().zip(0..) {
-            if segment.text.is_none() && segment.tokens.as_ref().is_some_and(|tokens| !tokens.is_empty()) {
-                return Err(RenderError::TokensOnly { place: place(tree, segment.id), segment: segment.id });
-            }
-            if segment.role == Role::Assistant && segment.part == Some(Part::ToolCall) {
-                let call: Call = serde_json::from_str(text(segment)).map_err(|error| RenderError::ToolCall {
+            if segment.text.is_none()
+                && segment.tokens.as_ref().is_some_and(|tokens| !tokens.is_empty())
+            {
+                return Err(RenderError::TokensOnly {
                     place: place(tree, segment.id),
                     segment: segment.id,
-                    message: error.to_string(),
-                })?;
+                });
+            }
+            if segment.role == Role::Assistant && segment.part == Some(Part::ToolCall) {
+                let call: Call =
+                    serde_json::from_str(text(segment)).map_err(|error| RenderError::ToolCall {
+                        place: place(tree, segment.id),
+                        segment: segment.id,
+                        message: error.to_string(),
+                    })?;
                 names.insert(call.id.clone(), call.name.clone());
                 inputs.insert(number, call);
             }
@@ -68,8 +75,14 @@ impl<'t> Messages<'t> {
 
     /// Names the texts that hold one of `literals`, which [`Marking::Careful`] leaves unmarked.
     pub(super) fn suspect(&mut self, literals: &[String]) {
-        let holds = |segment: &Segment| literals.iter().any(|literal| text(segment).contains(literal.as_str()));
-        self.suspicious = (0..).zip(&self.segments).filter(|(_, segment)| holds(segment)).map(|(number, _)| number).collect();
+        let holds = |segment: &Segment| {
+            literals.iter().any(|literal| text(segment).contains(literal.as_str()))
+        };
+        self.suspicious = (0..)
+            .zip(&self.segments)
+            .filter(|(_, segment)| holds(segment))
+            .map(|(number, _)| number)
+            .collect();
     }
 
     /// Number of a segment.
@@ -113,21 +126,23 @@ impl<'t> Messages<'t> {
         values
     }
 
-    /// How many of `members` the first message is made of: what one call of the policy, or one record of the harness, said,
-    /// with what others wrote inside of it.
+    /// How many of `members` the first message is made of: what one call of the policy, or one
+    /// record of the harness, said, with what others wrote inside of it.
     fn message_len(&self, members: &[u32]) -> usize {
         let first = self.segment(members[0]);
         let joined = |pair: &[u32]| {
             let (one, next) = (self.segment(pair[0]), self.segment(pair[1]));
             let takes = first.role == Role::Assistant || next.part != Some(Part::ToolCall);
             // What a call said runs on into the rest of what it said, which need not be here.
-            let runs_on = one.open && one.result_of == next.result_of && self.tree.owner(one.id).is_none();
+            let runs_on =
+                one.open && one.result_of == next.result_of && self.tree.owner(one.id).is_none();
             takes && (runs_on || self.is_one_record(first, next) || self.is_one_record(one, next))
         };
         1 + members.windows(2).take_while(|pair| joined(pair)).count()
     }
 
-    /// Whether two segments are parts of what one call or one record said; results are messages of their own.
+    /// Whether two segments are parts of what one call or one record said; results are messages of
+    /// their own.
     fn is_one_record(&self, one: &Segment, other: &Segment) -> bool {
         let owner = |segment: &Segment| self.tree.owner(segment.id);
         let same_source = || match (&one.source, &other.source) {
@@ -138,7 +153,8 @@ impl<'t> Messages<'t> {
         one.role == other.role && one.role != Role::Tool && (same_source() || same_owner())
     }
 
-    /// The texts of the segments `numbers` as one: pieces of one text with nothing between, texts apart from each other.
+    /// The texts of the segments `numbers` as one: pieces of one text with nothing between, texts
+    /// apart from each other.
     fn join(&self, numbers: impl Iterator<Item = u32>, marking: Marking) -> String {
         let mut joined = String::new();
         let mut before: Option<&Segment> = None;
@@ -148,7 +164,11 @@ impl<'t> Messages<'t> {
                 joined.push_str(JOINT);
             }
             let plain = marking == Marking::Careful && self.suspicious.contains(&number);
-            joined.push_str(&mark::wrap(self.text(number), number, if plain { Marking::Plain } else { marking }));
+            joined.push_str(&mark::wrap(
+                self.text(number),
+                number,
+                if plain { Marking::Plain } else { marking },
+            ));
             before = Some(segment);
         }
         joined
@@ -172,7 +192,8 @@ impl<'t> Messages<'t> {
             fields.insert("content", Value::from(self.join(message.iter().copied(), marking)));
             if let Some(call) = &first.result_of {
                 fields.insert("tool_call_id", Value::from(call.as_str()));
-                fields.extend(self.names.get(call).map(|name| ("name", Value::from(name.as_str()))));
+                fields
+                    .extend(self.names.get(call).map(|name| ("name", Value::from(name.as_str()))));
             }
             return Value::from_pairs(fields);
         }
@@ -182,8 +203,9 @@ impl<'t> Messages<'t> {
             fields.insert("reasoning_content", Value::from(reasoning));
         }
         let calls = message.iter().filter_map(|number| Some((*number, self.inputs.get(number)?)));
-        let calls: Vec<Value> =
-            calls.map(|(number, call)| Marked::call(&call.id, &call.name, &call.input, number, marking)).collect();
+        let calls: Vec<Value> = calls
+            .map(|(number, call)| Marked::call(&call.id, &call.name, &call.input, number, marking))
+            .collect();
         if !calls.is_empty() {
             fields.insert("tool_calls", Value::from(calls));
         }

@@ -48,25 +48,48 @@ impl Notes {
     pub(super) fn sentences(&self) -> Vec<String> {
         let mut out = Vec::new();
         let mut note = |applies: bool, text: String| out.extend(applies.then_some(text));
-        let Self { tokenised, refused, rewritten, dropped, bare_outputs, retokenised, searched, .. } = self;
+        let Self {
+            tokenised,
+            refused,
+            rewritten,
+            dropped,
+            bare_outputs,
+            retokenised,
+            searched,
+            ..
+        } = self;
         note(
             *tokenised > 0,
-            format!("{tokenised} segments had tokens of their own: some had none, so all were rendered anew from their text"),
+            format!(
+                "{tokenised} segments had tokens of their own: some had none, so all were rendered anew from their text"
+            ),
         );
-        note(self.token_level, "the records are no longer of fidelity \"token\" but \"message\"".into());
+        note(
+            self.token_level,
+            "the records are no longer of fidelity \"token\" but \"message\"".into(),
+        );
         note(self.dated, "the chat template prints the date, so another day gives other tokens unless a date is given".into());
         note(
             self.whole,
             "the tokenizer does not keep apart what special tokens separate: every view is encoded as one text".into(),
         );
-        note(*rewritten > 0, format!("the chat template rewrote earlier turns in {rewritten} operations of their own"));
+        note(
+            *rewritten > 0,
+            format!(
+                "the chat template rewrote earlier turns in {rewritten} operations of their own"
+            ),
+        );
         note(
             *refused > 0,
-            format!("{refused} contexts without a call are not rendered: the chat template refuses their messages"),
+            format!(
+                "{refused} contexts without a call are not rendered: the chat template refuses their messages"
+            ),
         );
         note(
             *dropped > 0,
-            format!("the chat template does not show {dropped} texts that the policy sampled: they have no tokens"),
+            format!(
+                "the chat template does not show {dropped} texts that the policy sampled: they have no tokens"
+            ),
         );
         note(
             *bare_outputs > 0,
@@ -87,10 +110,18 @@ impl Notes {
             ),
         );
         let (same, all) = (self.same_prompts, self.same_prompts + self.other_prompts);
-        note(all > 0, format!("{same} of {all} recorded prompts are what the rendering gives; the others differ"));
+        note(
+            all > 0,
+            format!(
+                "{same} of {all} recorded prompts are what the rendering gives; the others differ"
+            ),
+        );
         note(
             !self.weights.is_empty(),
-            format!("loss weights of {} were dropped: they are per token and its tokens changed", list(&self.weights)),
+            format!(
+                "loss weights of {} were dropped: they are per token and its tokens changed",
+                list(&self.weights)
+            ),
         );
         out
     }

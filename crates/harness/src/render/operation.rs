@@ -1,7 +1,8 @@
-//! Steps as records: the tree's own operations with all that they say, and what only the template changes.
+//! Steps as records: the tree's own operations with all that they say, and what only the template
+//! changes.
 use pleach_tree::{
-    Append, By, ContextId, Evict, Evicted, Extra, Fork, Operation, Record, Replace, Replacement, ReplacementKind, SegmentId,
-    Span,
+    Append, By, ContextId, Evict, Evicted, Extra, Fork, Operation, Record, Replace, Replacement,
+    ReplacementKind, SegmentId, Span,
 };
 use rustc_hash::FxHashSet;
 
@@ -31,7 +32,8 @@ impl<'t> Author<'t> {
 }
 
 impl Rewriter<'_, '_> {
-    /// Writes a plan as records that lead from one context to another, over contexts of their own; returns the last list.
+    /// Writes a plan as records that lead from one context to another, over contexts of their own;
+    /// returns the last list.
     pub(super) fn emit(
         &mut self,
         plan: Plan,
@@ -68,7 +70,9 @@ impl Rewriter<'_, '_> {
                 };
                 Record::Append(Append { context, from, segments, extra })
             }
-            (Step::Fork, Some(Operation::Fork(record))) => Record::Fork(Fork { context, from: parent, ..record.clone() }),
+            (Step::Fork, Some(Operation::Fork(record))) => {
+                Record::Fork(Fork { context, from: parent, ..record.clone() })
+            }
             (Step::Replace(segments), Some(Operation::Replace(record))) => {
                 self.leave_but(before, &segments);
                 Record::Replace(Replace { context, from: parent, segments, ..record.clone() })
@@ -76,7 +80,13 @@ impl Rewriter<'_, '_> {
             (Step::Replace(segments), _) => {
                 self.notes.rewritten += 1;
                 self.leave_but(before, &segments);
-                Record::Replace(Replace { context, from: parent, segments, by: Some(By::rule(RULE)), extra: Extra::new() })
+                Record::Replace(Replace {
+                    context,
+                    from: parent,
+                    segments,
+                    by: Some(By::rule(RULE)),
+                    extra: Extra::new(),
+                })
             }
             (Step::Evict(cut), Some(Operation::Evict(record))) => {
                 let evicted = self.evicted(&cut, before);
@@ -85,16 +95,33 @@ impl Rewriter<'_, '_> {
                     place: cut.place,
                     ..replacement.clone()
                 });
-                Record::Evict(Box::new(Evict { context, from: parent, evicted, replacement, ..record.clone() }))
+                Record::Evict(Box::new(Evict {
+                    context,
+                    from: parent,
+                    evicted,
+                    replacement,
+                    ..record.clone()
+                }))
             }
             (Step::Evict(cut), _) => {
                 self.notes.rewritten += 1;
                 let evicted = self.evicted(&cut, before);
-                let replacement = Replacement::new(ReplacementKind::Truncation, cut.inserted, cut.place);
-                let replacement = Some(replacement).filter(|replacement| !replacement.segments.is_empty());
+                let replacement =
+                    Replacement::new(ReplacementKind::Truncation, cut.inserted, cut.place);
+                let replacement =
+                    Some(replacement).filter(|replacement| !replacement.segments.is_empty());
                 let by = Some(By::rule(RULE));
                 let (trigger, evidence, extra) = (None, None, Extra::new());
-                Record::Evict(Box::new(Evict { context, from: parent, evicted, replacement, by, trigger, evidence, extra }))
+                Record::Evict(Box::new(Evict {
+                    context,
+                    from: parent,
+                    evicted,
+                    replacement,
+                    by,
+                    trigger,
+                    evidence,
+                    extra,
+                }))
             }
             (Step::Fork, _) => {
                 let append = Append { context, from, segments: Vec::new(), extra: Extra::new() };
@@ -103,7 +130,8 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    /// The entries of an eviction: a segment by name where all that is there of it leaves, else by range.
+    /// The entries of an eviction: a segment by name where all that is there of it leaves, else by
+    /// range.
     fn evicted(&mut self, cut: &Cut, before: &[Span]) -> Vec<Evicted> {
         self.leave(cut.removed.iter());
         let before: FxHashSet<&Span> = before.iter().collect();
@@ -126,7 +154,8 @@ impl Rewriter<'_, '_> {
 
     fn fresh_context(&mut self) -> Result<ContextId, RenderError> {
         let id = ContextId(self.next_context);
-        self.next_context = self.next_context.checked_add(1).ok_or(RenderError::TooMany { what: "contexts" })?;
+        self.next_context =
+            self.next_context.checked_add(1).ok_or(RenderError::TooMany { what: "contexts" })?;
         Ok(id)
     }
 }

@@ -10,8 +10,9 @@ use super::view::{Failure, Rendering, Run, runs};
 impl Rewriter<'_, '_> {
     /// The runs of an output and the ids that they index.
     ///
-    /// The output ends with the last character that comes from one of its segments: what the template puts behind is glue of
-    /// the next context, since the policy may well have ended in another way.
+    /// The output ends with the last character that comes from one of its segments: what the
+    /// template puts behind is glue of the next context, since the policy may well have ended in
+    /// another way.
     pub(super) fn output(
         &mut self,
         context: ContextId,
@@ -21,21 +22,30 @@ impl Rewriter<'_, '_> {
         if output.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
-        let prompt = self.viewer.render(members, true).map_err(|failure| self.refused(context, failure))?;
+        let prompt =
+            self.viewer.render(members, true).map_err(|failure| self.refused(context, failure))?;
         let full = match self.viewer.render(&[members, output].concat(), false) {
             Ok(full) => Some(full),
             Err(Failure::Refused(_)) => None,
             Err(Failure::Other(error)) => return Err(error),
         };
-        let said = output.iter().filter(|number| !self.viewer.messages.text(**number).is_empty()).count();
+        let said =
+            output.iter().filter(|number| !self.viewer.messages.text(**number).is_empty()).count();
         if let Some(full) = full {
-            let mut shown: Vec<u32> = full.regions.iter().map(|region| region.segment).filter(|n| output.contains(n)).collect();
+            let mut shown: Vec<u32> = full
+                .regions
+                .iter()
+                .map(|region| region.segment)
+                .filter(|n| output.contains(n))
+                .collect();
             shown.sort_unstable();
             shown.dedup();
             if !shown.is_empty() || said == 0 {
                 self.notes.dropped += said.saturating_sub(shown.len());
                 if full.text.starts_with(&prompt.text) {
-                    let own = |region: &&Region| region.start >= prompt.text.len() && output.contains(&region.segment);
+                    let own = |region: &&Region| {
+                        region.start >= prompt.text.len() && output.contains(&region.segment)
+                    };
                     let regions: Vec<Region> = full.regions.iter().filter(own).copied().collect();
                     return self.behind(&prompt, &full.text, &full.tokens, &regions, output);
                 }
@@ -94,17 +104,22 @@ impl Rewriter<'_, '_> {
     }
 }
 
-/// The output as `full` has it, put behind a prompt that `full` does not begin with, since the template writes the turns before
-/// differently once more follows.
+/// The output as `full` has it, put behind a prompt that `full` does not begin with, since the
+/// template writes the turns before differently once more follows.
 fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> (String, Vec<Region>) {
     let own = |region: &Region| output.contains(&region.segment);
     let first = full.regions.iter().position(own).unwrap_or(full.regions.len());
     let before = first.checked_sub(1).map_or(0, |last| full.regions[last].end);
     let start = full.regions.get(first).map_or(full.text.len(), |region| region.start);
     let asked = &prompt.text[prompt.regions.last().map_or(0, |region| region.end)..];
-    let opening = full.text.get(before..start).and_then(|glue| glue.strip_prefix(asked)).unwrap_or("");
+    let opening =
+        full.text.get(before..start).and_then(|glue| glue.strip_prefix(asked)).unwrap_or("");
     let text = [&prompt.text, opening, &full.text[start..]].concat();
     let shift = prompt.text.len() + opening.len();
-    let moved = |region: &Region| Region { start: region.start - start + shift, end: region.end - start + shift, ..*region };
+    let moved = |region: &Region| Region {
+        start: region.start - start + shift,
+        end: region.end - start + shift,
+        ..*region
+    };
     (text, full.regions[first..].iter().filter(|region| own(region)).map(moved).collect())
 }

@@ -22,7 +22,12 @@ pub(super) struct Region {
 pub(super) type Stripped = (String, Vec<Mark>);
 
 /// The regions between marks; `text` is the rendering without them.
-pub(super) fn between(text: &str, marks: &[Mark], messages: &Messages, marking: Marking) -> Vec<Region> {
+pub(super) fn between(
+    text: &str,
+    marks: &[Mark],
+    messages: &Messages,
+    marking: Marking,
+) -> Vec<Region> {
     let mut regions: Vec<Region> = Vec::new();
     let mut index = 0;
     while let Some(&mark) = marks.get(index) {
@@ -34,7 +39,8 @@ pub(super) fn between(text: &str, marks: &[Mark], messages: &Messages, marking: 
             _ => messages.text(mark.segment).trim(),
         };
         let (start, end, used) = if messages.is_call(mark.segment) {
-            let (start, end) = call(text, (mark.at, marks[index + same - 1].at), (before, next(same)));
+            let (start, end) =
+                call(text, (mark.at, marks[index + same - 1].at), (before, next(same)));
             (start, end, same)
         } else if mark.opens && same > 1 && !marks[index + 1].opens {
             (mark.at, marks[index + 1].at, 2)
@@ -54,13 +60,16 @@ pub(super) fn between(text: &str, marks: &[Mark], messages: &Messages, marking: 
 
 /// Puts what surrounds the texts of `regions` into them where the template did not trim it.
 ///
-/// `edges` is the rendering whose marks stood outside of the white space, which keeps what the template would have trimmed:
-/// where both renderings agree between two texts nothing was trimmed, and where they differ the difference says how much.
+/// `edges` is the rendering whose marks stood outside of the white space, which keeps what the
+/// template would have trimmed: where both renderings agree between two texts nothing was trimmed,
+/// and where they differ the difference says how much.
 pub(super) fn widen(text: &str, regions: &mut [Region], edges: &Stripped, messages: &Messages) {
     let untrimmed = between(&edges.0, &edges.1, messages, Marking::Edges);
     let (visible, mut cores): (Vec<Region>, Vec<Region>) = untrimmed
         .iter()
-        .filter(|region| messages.is_call(region.segment) || !messages.text(region.segment).trim().is_empty())
+        .filter(|region| {
+            messages.is_call(region.segment) || !messages.text(region.segment).trim().is_empty()
+        })
         .map(|&region| {
             let (lead, trail) = surroundings(messages, region.segment);
             let fits = edges.0[region.start..region.end].len() >= lead.len() + trail.len();
@@ -68,10 +77,16 @@ pub(super) fn widen(text: &str, regions: &mut [Region], edges: &Stripped, messag
             (region, Region { start: region.start + lead, end: region.end - trail, ..region })
         })
         .unzip();
-    if !visible.iter().map(|region| region.segment).eq(regions.iter().map(|region| region.segment)) {
+    if !visible.iter().map(|region| region.segment).eq(regions.iter().map(|region| region.segment))
+    {
         return;
     }
-    let end = |text: &str| Region { start: text.len(), end: text.len(), segment: u32::MAX, occurrence: 0 };
+    let end = |text: &str| Region {
+        start: text.len(),
+        end: text.len(),
+        segment: u32::MAX,
+        occurrence: 0,
+    };
     cores.push(end(&edges.0));
     for index in 0..=regions.len() {
         let (from, from_edges) = match index.checked_sub(1) {
@@ -79,7 +94,9 @@ pub(super) fn widen(text: &str, regions: &mut [Region], edges: &Stripped, messag
             None => (0, 0),
         };
         let to = regions.get(index).map_or(text.len(), |region| region.start);
-        let trail = index.checked_sub(1).map_or("", |before| surroundings(messages, regions[before].segment).1);
+        let trail = index
+            .checked_sub(1)
+            .map_or("", |before| surroundings(messages, regions[before].segment).1);
         let lead = regions.get(index).map_or("", |region| surroundings(messages, region.segment).0);
         let Some(untrimmed) = edges.0.get(from_edges..cores[index].start) else { continue };
         let (trail, lead) = kept(&text[from..to], untrimmed, trail, lead);
@@ -95,7 +112,11 @@ pub(super) fn widen(text: &str, regions: &mut [Region], edges: &Stripped, messag
 /// How many bytes of `trail` and of `lead` are left in `gap`, which is `untrimmed` after trimming.
 fn kept(gap: &str, untrimmed: &str, trail: &str, lead: &str) -> (usize, usize) {
     let glue = untrimmed.strip_prefix(trail).and_then(|rest| rest.strip_suffix(lead));
-    let Some((glue, extra)) = glue.and_then(|glue| Some((glue, gap.len().checked_sub(glue.len())?))) else { return (0, 0) };
+    let Some((glue, extra)) =
+        glue.and_then(|glue| Some((glue, gap.len().checked_sub(glue.len())?)))
+    else {
+        return (0, 0);
+    };
     for lead_kept in (0..=lead.len().min(extra)).rev() {
         let trail_kept = extra - lead_kept;
         let parts = (trail.get(..trail_kept), lead.get(lead.len() - lead_kept..));
@@ -116,7 +137,8 @@ fn surroundings<'t>(messages: &Messages<'t>, segment: u32) -> (&'t str, &'t str)
     (&text[..text.len() - text.trim_start().len()], &text[text.trim_end().len()..])
 }
 
-/// Finds the texts of `members` that `regions` lacks, each between its located neighbours, as they are or trimmed.
+/// Finds the texts of `members` that `regions` lacks, each between its located neighbours, as they
+/// are or trimmed.
 pub(super) fn search(text: &str, regions: &mut Vec<Region>, members: &[u32], messages: &Messages) {
     let mut found: Vec<Region> = Vec::new();
     let mut known = std::mem::take(regions).into_iter().peekable();
@@ -143,13 +165,19 @@ pub(super) fn search(text: &str, regions: &mut Vec<Region>, members: &[u32], mes
     *regions = found;
 }
 
-/// A tool call's characters: from its first mark to its last, and the JSON object that the template built around them.
-fn call(text: &str, (start, end): (usize, usize), (lower, upper): (usize, usize)) -> (usize, usize) {
+/// A tool call's characters: from its first mark to its last, and the JSON object that the template
+/// built around them.
+fn call(
+    text: &str,
+    (start, end): (usize, usize),
+    (lower, upper): (usize, usize),
+) -> (usize, usize) {
     let mut widest = (start, end);
     let Some(before) = text.get(lower..start) else { return widest };
     for (at, _) in before.rmatch_indices('{').take(8) {
         let from = lower + at;
-        let mut values = serde_json::Deserializer::from_str(&text[from..upper.max(end)]).into_iter::<IgnoredAny>();
+        let mut values = serde_json::Deserializer::from_str(&text[from..upper.max(end)])
+            .into_iter::<IgnoredAny>();
         if matches!(values.next(), Some(Ok(_))) && from + values.byte_offset() >= end {
             widest = (from, from + values.byte_offset());
         }
@@ -171,7 +199,12 @@ fn common_prefix(one: &str, other: &str) -> usize {
 }
 
 fn common_suffix(one: &str, other: &str) -> usize {
-    one.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+    one.chars()
+        .rev()
+        .zip(other.chars().rev())
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len_utf8())
+        .sum()
 }
 
 #[cfg(test)]
@@ -188,7 +221,8 @@ mod tests {
 
     #[test]
     fn a_call_takes_the_object_around_it_and_no_more() {
-        let text = "x {\n<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"a\": \"b\"}}\n</tool_call>";
+        let text =
+            "x {\n<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"a\": \"b\"}}\n</tool_call>";
         let start = text.find("ls").unwrap();
         let end = text.find("\"}}").unwrap();
         let (from, to) = call(text, (start, end), (0, text.len()));

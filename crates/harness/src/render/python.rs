@@ -4,7 +4,8 @@ use minijinja::{Error, ErrorKind, Output, State, Value, escape_formatter};
 
 use super::call::Marked;
 
-/// `json.dumps` as Hugging Face gives it to chat templates: not escaped for HTML, non-ASCII characters as they are.
+/// `json.dumps` as Hugging Face gives it to chat templates: not escaped for HTML, non-ASCII
+/// characters as they are.
 ///
 /// What it writes of a tool call's own object stands between that call's marks.
 pub(super) fn tojson(value: Value, options: Kwargs) -> Result<Value, Error> {
@@ -62,7 +63,9 @@ impl Json {
                 })?;
             }
             ValueKind::Seq | ValueKind::Iterable => {
-                self.list('[', ']', depth, value.try_iter()?, out, |item, out| self.write(&item, depth + 1, out))?;
+                self.list('[', ']', depth, value.try_iter()?, out, |item, out| {
+                    self.write(&item, depth + 1, out)
+                })?;
             }
             kind => {
                 let message = format!("Object of type {kind} is not JSON serializable");
@@ -117,7 +120,9 @@ impl Json {
                 '\u{c}' => out.push_str("\\f"),
                 c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
                 c if self.ascii && !c.is_ascii() => {
-                    c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+                    c.encode_utf16(&mut [0; 2])
+                        .iter()
+                        .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
                 }
                 c => out.push(c),
             }
@@ -168,11 +173,20 @@ pub(super) fn print(out: &mut Output, state: &mut State, value: &Value) -> Resul
 }
 
 /// Methods of Python's strings, lists and dicts that templates call.
-pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+pub(super) fn method(
+    state: &mut State,
+    value: &Value,
+    name: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
     let argument = args.first().and_then(|argument| argument.as_str());
     match (name, value.as_str(), argument) {
-        ("removeprefix", Some(text), Some(prefix)) => Ok(Value::from(text.strip_prefix(prefix).unwrap_or(text))),
-        ("removesuffix", Some(text), Some(suffix)) => Ok(Value::from(text.strip_suffix(suffix).unwrap_or(text))),
+        ("removeprefix", Some(text), Some(prefix)) => {
+            Ok(Value::from(text.strip_prefix(prefix).unwrap_or(text)))
+        }
+        ("removesuffix", Some(text), Some(suffix)) => {
+            Ok(Value::from(text.strip_suffix(suffix).unwrap_or(text)))
+        }
         ("partition", Some(text), Some(at)) => Ok(match text.split_once(at) {
             Some((before, after)) => list(&[before, at, after]),
             None => list(&[text, "", ""]),
@@ -182,7 +196,10 @@ pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value
             None => list(&["", "", text]),
         }),
         ("rsplit", Some(text), Some(at)) => {
-            let most = args.get(1).and_then(Value::as_usize).map_or(usize::MAX, |most| most.saturating_add(1));
+            let most = args
+                .get(1)
+                .and_then(Value::as_usize)
+                .map_or(usize::MAX, |most| most.saturating_add(1));
             let mut pieces: Vec<&str> = text.rsplitn(most, at).collect();
             pieces.reverse();
             Ok(list(&pieces))

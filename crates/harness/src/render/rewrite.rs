@@ -1,5 +1,8 @@
 //! The records of a tree with tokens in place of text.
-use pleach_tree::{BranchTree, ContextId, Fidelity, Generation, Header, Operation, Record, SegmentId, Span, TokenizerIdentity};
+use pleach_tree::{
+    BranchTree, ContextId, Fidelity, Generation, Header, Operation, Record, SegmentId, Span,
+    TokenizerIdentity,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::encode::Encoder;
@@ -73,14 +76,20 @@ fn attempt(
     };
     let longest = rewriter.longest()?;
     if let Some((context, members)) = &longest {
-        let same = rewriter.viewer.verify(members).map_err(|failure| rewriter.refused(*context, failure))?;
+        let same = rewriter
+            .viewer
+            .verify(members)
+            .map_err(|failure| rewriter.refused(*context, failure))?;
         rewriter.notes.whole = !same;
     }
     for record in tree.records() {
         rewriter.record(record, identity)?;
     }
     let sure = match &longest {
-        Some((context, members)) => rewriter.viewer.confirm(members).map_err(|failure| rewriter.refused(*context, failure))?,
+        Some((context, members)) => rewriter
+            .viewer
+            .confirm(members)
+            .map_err(|failure| rewriter.refused(*context, failure))?,
         None => true,
     };
     rewriter.notes.searched = rewriter.viewer.searched;
@@ -88,11 +97,16 @@ fn attempt(
 }
 
 impl<'t> Rewriter<'_, 't> {
-    fn record(&mut self, record: &'t Record, identity: &TokenizerIdentity) -> Result<(), RenderError> {
+    fn record(
+        &mut self,
+        record: &'t Record,
+        identity: &TokenizerIdentity,
+    ) -> Result<(), RenderError> {
         match record {
             Record::Header(header) => {
                 let fidelity = header.fidelity.min(Fidelity::Message);
-                let header = Header { fidelity, tokenizer: Some(identity.clone()), ..header.clone() };
+                let header =
+                    Header { fidelity, tokenizer: Some(identity.clone()), ..header.clone() };
                 self.table.records.push(Record::Header(header));
             }
             Record::Segment(_) => {}
@@ -118,14 +132,19 @@ impl<'t> Rewriter<'_, 't> {
         let spans = self.tree.spans(context).unwrap_or_default();
         let whole = |span: Span| {
             let segment = self.tree.segment(span.segment)?;
-            (span.start == 0 && span.len() == segment.extent()).then(|| self.viewer.messages.number(span.segment))?
+            (span.start == 0 && span.len() == segment.extent())
+                .then(|| self.viewer.messages.number(span.segment))?
         };
         spans
             .into_iter()
             .map(|span| {
                 whole(span).ok_or_else(|| {
                     let at = self.tree.context_location(context).map(ToString::to_string);
-                    RenderError::PartOfSegment { place: at.unwrap_or_default(), context, segment: span.segment }
+                    RenderError::PartOfSegment {
+                        place: at.unwrap_or_default(),
+                        context,
+                        segment: span.segment,
+                    }
                 })
             })
             .collect()
@@ -138,9 +157,12 @@ impl<'t> Rewriter<'_, 't> {
         let plan = match operation {
             Operation::Append(_) => Plan::edits(&before, target, true, &mut self.table)?,
             Operation::Evict(record) => {
-                let left: FxHashSet<u32> = self.numbers(self.tree.context(context).into_iter().flat_map(|c| c.removed()));
-                let placed = record.replacement.iter().flat_map(|replacement| &replacement.segments);
-                let placed: FxHashSet<u32> = placed.filter_map(|&id| self.viewer.messages.number(id)).collect();
+                let left: FxHashSet<u32> =
+                    self.numbers(self.tree.context(context).into_iter().flat_map(|c| c.removed()));
+                let placed =
+                    record.replacement.iter().flat_map(|replacement| &replacement.segments);
+                let placed: FxHashSet<u32> =
+                    placed.filter_map(|&id| self.viewer.messages.number(id)).collect();
                 Plan::eviction(&before, target, &left, &placed, &mut self.table)?
             }
             Operation::Replace(_) => {
@@ -181,7 +203,8 @@ impl<'t> Rewriter<'_, 't> {
         }
     }
 
-    /// The texts of `members` without any template, for a context that no call was made under and that the template refuses.
+    /// The texts of `members` without any template, for a context that no call was made under and
+    /// that the template refuses.
     fn bare(&mut self, members: &[u32], before: &[Span]) -> Result<Vec<Span>, RenderError> {
         let mut standing: FxHashMap<u32, Vec<Span>> = FxHashMap::default();
         for span in before {
@@ -206,21 +229,29 @@ impl<'t> Rewriter<'_, 't> {
         match (failure, self.called.get(&context)) {
             (Failure::Other(error), _) => error,
             (Failure::Refused(message), Some(generation)) => RenderError::Refused {
-                place: self.tree.generation_location(generation.id).map(ToString::to_string).unwrap_or_default(),
+                place: self
+                    .tree
+                    .generation_location(generation.id)
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
                 generation: generation.id,
                 message,
             },
-            (Failure::Refused(message), None) => RenderError::Template { file: "chat template".into(), message },
+            (Failure::Refused(message), None) => {
+                RenderError::Template { file: "chat template".into(), message }
+            }
         }
     }
 
     /// Writes a generation with what the template makes of its output.
     fn generation(&mut self, generation: &'t Generation) -> Result<(), RenderError> {
         let members = self.members(generation.context)?;
-        let output: Vec<u32> = generation.output.iter().filter_map(|&id| self.viewer.messages.number(id)).collect();
+        let output: Vec<u32> =
+            generation.output.iter().filter_map(|&id| self.viewer.messages.number(id)).collect();
         let (runs, ids) = self.output(generation.context, &members, &output)?;
         let before = self.lists.take(generation.context);
-        let segments = Target::new(&mut self.table, &self.viewer.messages, &before).extend(&runs, &ids, &output)?;
+        let segments = Target::new(&mut self.table, &self.viewer.messages, &before)
+            .extend(&runs, &ids, &output)?;
         for &id in &segments {
             self.weigh(id);
         }

@@ -1,4 +1,5 @@
-//! Long texts without special tokens in them, encoded from where another text with the same beginning leaves off.
+//! Long texts without special tokens in them, encoded from where another text with the same
+//! beginning leaves off.
 use super::RenderError;
 use super::encode::{Encoder, Tokens};
 use super::view::Rendering;
@@ -10,15 +11,17 @@ const MARGIN: usize = 256;
 /// How many tokens must agree before the rest is taken over.
 const OVERLAP: usize = 64;
 
-/// The tokens of `text`, its beginning taken from the known rendering that has most of it; `None` where none has enough, or
-/// where what is encoded anew does not fall into step with what is taken over.
+/// The tokens of `text`, its beginning taken from the known rendering that has most of it; `None`
+/// where none has enough, or where what is encoded anew does not fall into step with what is taken
+/// over.
 pub(super) fn encode<'k>(
     text: &str,
     known: impl Iterator<Item = &'k Rendering>,
     encoder: &Encoder,
 ) -> Result<Option<Tokens>, RenderError> {
-    let Some((common, known)) =
-        known.map(|known| (common_prefix(text, &known.text), &known.tokens)).max_by_key(|(len, _)| *len)
+    let Some((common, known)) = known
+        .map(|known| (common_prefix(text, &known.text), &known.tokens))
+        .max_by_key(|(len, _)| *len)
     else {
         return Ok(None);
     };
@@ -26,7 +29,9 @@ pub(super) fn encode<'k>(
         return Ok(None);
     }
     let end = known.starts.partition_point(|&start| (start as usize) < common - MARGIN);
-    let Some(from) = end.checked_sub(2 * OVERLAP).map(|at| known.starts[at] as usize) else { return Ok(None) };
+    let Some(from) = end.checked_sub(2 * OVERLAP).map(|at| known.starts[at] as usize) else {
+        return Ok(None);
+    };
     if !text.is_char_boundary(from) {
         return Ok(None);
     }
@@ -48,7 +53,11 @@ pub(super) fn encode<'k>(
 fn common_prefix(one: &str, other: &str) -> usize {
     const BLOCK: usize = 1 << 10;
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let blocks = one.chunks(BLOCK).zip(other.chunks(BLOCK)).take_while(|(a, b)| a == b && a.len() == BLOCK).count();
+    let blocks = one
+        .chunks(BLOCK)
+        .zip(other.chunks(BLOCK))
+        .take_while(|(a, b)| a == b && a.len() == BLOCK)
+        .count();
     let rest = blocks * BLOCK;
     rest + one[rest..].iter().zip(&other[rest..]).take_while(|(a, b)| a == b).count()
 }
@@ -59,7 +68,8 @@ mod tests {
     use super::*;
 
     fn encoder() -> Encoder {
-        Encoder::hugging_face(tokenizer::byte_level(false).to_string(false).unwrap().as_bytes()).unwrap()
+        Encoder::hugging_face(tokenizer::byte_level(false).to_string(false).unwrap().as_bytes())
+            .unwrap()
     }
 
     fn known(text: String, encoder: &Encoder) -> Rendering {
@@ -68,14 +78,17 @@ mod tests {
     }
 
     fn words(seed: usize, count: usize) -> String {
-        let word = |at: usize| ["hello", " there", "\n\n", " be", "ü", "  ", "brief\n"][(at * at + seed) % 7];
+        let word = |at: usize| {
+            ["hello", " there", "\n\n", " be", "ü", "  ", "brief\n"][(at * at + seed) % 7]
+        };
         (0..count).map(word).collect()
     }
 
     #[test]
     fn a_spliced_text_has_the_tokens_of_the_whole() {
         let encoder = encoder();
-        let known = [known(words(1, 30_000) + "\n\nassistant", &encoder), known("short".into(), &encoder)];
+        let known =
+            [known(words(1, 30_000) + "\n\nassistant", &encoder), known("short".into(), &encoder)];
         for end in ["", "\n", "\n\nassistant said so", " then\n\n\nhello"] {
             let text = words(1, 30_000) + end;
             let spliced = encode(&text, known.iter(), &encoder).unwrap();

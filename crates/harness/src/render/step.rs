@@ -35,10 +35,16 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// From `from` to `to` by evictions, an append at the end, and a replacement of the whole where those do not do.
+    /// From `from` to `to` by evictions, an append at the end, and a replacement of the whole where
+    /// those do not do.
     ///
     /// `appends` asks for an append even where nothing is appended, since the records had one.
-    pub(super) fn edits(from: &[Span], to: Vec<Span>, appends: bool, table: &mut Table) -> Result<Self, RenderError> {
+    pub(super) fn edits(
+        from: &[Span],
+        to: Vec<Span>,
+        appends: bool,
+        table: &mut Table,
+    ) -> Result<Self, RenderError> {
         let mut plan = Self { steps: Vec::new(), list: to };
         let hunks = hunk::hunks(from, &plan.list, |id| table.whole(id));
         let inserts = |hunk: &Hunk| hunk.removed.is_empty() && !hunk.tail;
@@ -46,7 +52,11 @@ impl Plan {
             Some(hunks) => plan.cut(hunks, appends),
             None => {
                 let present: FxHashSet<SegmentId> = from.iter().map(|span| span.segment).collect();
-                let old = plan.list.iter().rposition(|span| present.contains(&span.segment)).map_or(0, |last| last + 1);
+                let old = plan
+                    .list
+                    .iter()
+                    .rposition(|span| present.contains(&span.segment))
+                    .map_or(0, |last| last + 1);
                 let wholes = table.as_wholes(&plan.list)?;
                 plan.list = wholes.iter().map(|&id| table.whole(id)).collect();
                 let (head, tail) = wholes.split_at(if appends { old } else { wholes.len() });
@@ -70,18 +80,27 @@ impl Plan {
                 dropped.extend(hunk.removed);
             } else {
                 let place = Place::InPlace;
-                self.steps.push(Step::Evict(Cut { removed: hunk.removed, inserted: hunk.inserted, place }));
+                self.steps.push(Step::Evict(Cut {
+                    removed: hunk.removed,
+                    inserted: hunk.inserted,
+                    place,
+                }));
             }
         }
         if !dropped.is_empty() {
-            self.steps.push(Step::Evict(Cut { removed: dropped, inserted: Vec::new(), place: Place::InPlace }));
+            self.steps.push(Step::Evict(Cut {
+                removed: dropped,
+                inserted: Vec::new(),
+                place: Place::InPlace,
+            }));
         }
         if appends || !tail.is_empty() {
             self.steps.push(Step::Append(tail));
         }
     }
 
-    /// From `from` to `to` where the records evict the segments numbered `left` and put those numbered `entered` in.
+    /// From `from` to `to` where the records evict the segments numbered `left` and put those
+    /// numbered `entered` in.
     ///
     /// The first step is that operation, the others are the template's.
     pub(super) fn eviction(
@@ -94,19 +113,23 @@ impl Plan {
         let part = |id: SegmentId| table.part(id).map(|(segment, _)| segment);
         let evicted = |id: SegmentId| part(id).is_some_and(|segment| left.contains(&segment));
         let placed = |id: SegmentId| part(id).is_some_and(|segment| entered.contains(&segment));
-        let own =
-            |hunk: &Hunk| hunk.removed.iter().any(|span| evicted(span.segment)) || hunk.inserted.iter().any(|&id| placed(id));
+        let own = |hunk: &Hunk| {
+            hunk.removed.iter().any(|span| evicted(span.segment))
+                || hunk.inserted.iter().any(|&id| placed(id))
+        };
         let hunks = hunk::hunks(from, &to, |id| table.whole(id));
         let cut = match hunks {
             Some(mut hunks) => {
                 hunks.retain(own);
                 let glue = |span: &Span| table.part(span.segment).is_none();
                 let holds = |hunk: &Hunk| hunk.inserted.iter().any(|&id| placed(id));
-                one_cut(from, hunks.clone(), glue, holds).unwrap_or_else(|| first_hole(&hunks, holds))
+                one_cut(from, hunks.clone(), glue, holds)
+                    .unwrap_or_else(|| first_hole(&hunks, holds))
             }
             None => {
                 let removed = from.iter().filter(|span| evicted(span.segment)).copied().collect();
-                let inserted = to.iter().map(|span| span.segment).filter(|&id| placed(id)).collect();
+                let inserted =
+                    to.iter().map(|span| span.segment).filter(|&id| placed(id)).collect();
                 Cut { removed, inserted, place: Place::BeforeFirst }
             }
         };
@@ -117,7 +140,9 @@ impl Plan {
                 list.splice(index as usize..index as usize, inserted);
                 list
             }
-            Place::InPlace if inserted.len() == cut.removed.len() => hunk::apply(from, &cut.removed, &inserted, true),
+            Place::InPlace if inserted.len() == cut.removed.len() => {
+                hunk::apply(from, &cut.removed, &inserted, true)
+            }
             _ => hunk::apply(from, &cut.removed, &inserted, false),
         };
         let mut plan = Self::edits(&between, to, false, table)?;
@@ -126,10 +151,16 @@ impl Plan {
     }
 }
 
-/// One eviction that does what `hunks` say; glue that only takes the place of other glue is left for later.
+/// One eviction that does what `hunks` say; glue that only takes the place of other glue is left
+/// for later.
 ///
 /// `None` where no way of placing the segments is that one.
-fn one_cut(from: &[Span], mut hunks: Vec<Hunk>, glue: impl Fn(&Span) -> bool, holds: impl Fn(&Hunk) -> bool) -> Option<Cut> {
+fn one_cut(
+    from: &[Span],
+    mut hunks: Vec<Hunk>,
+    glue: impl Fn(&Span) -> bool,
+    holds: impl Fn(&Hunk) -> bool,
+) -> Option<Cut> {
     for hunk in hunks.iter_mut().filter(|hunk| !hunk.inserted.is_empty() && !holds(hunk)) {
         hunk.inserted.clear();
         if let Some(at) = hunk.removed.iter().position(&glue)
@@ -138,7 +169,8 @@ fn one_cut(from: &[Span], mut hunks: Vec<Hunk>, glue: impl Fn(&Span) -> bool, ho
             hunk.removed.remove(at);
         }
     }
-    let groups: Vec<usize> = (0..hunks.len()).filter(|&index| !hunks[index].inserted.is_empty()).collect();
+    let groups: Vec<usize> =
+        (0..hunks.len()).filter(|&index| !hunks[index].inserted.is_empty()).collect();
     let place = match groups[..] {
         [] => Place::InPlace,
         [0] if hunks.len() == 1 && !hunks[0].removed.is_empty() => Place::InPlace,
@@ -165,7 +197,8 @@ fn kept_before(from: &[Span], hunks: &[Hunk], index: usize) -> Option<u32> {
     u32::try_from(count).ok()
 }
 
-/// Makes a hunk's ranges as many as its segments, so that each takes the place of one; `None` where that cannot be.
+/// Makes a hunk's ranges as many as its segments, so that each takes the place of one; `None` where
+/// that cannot be.
 fn fit(hunk: &mut Hunk, glue: impl Fn(&Span) -> bool) -> Option<()> {
     let wanted = hunk.inserted.len();
     while hunk.removed.len() > wanted {
@@ -181,9 +214,14 @@ fn fit(hunk: &mut Hunk, glue: impl Fn(&Span) -> bool) -> Option<()> {
     (wanted > 0).then_some(())
 }
 
-/// An eviction of all that `hunks` remove, with what the records put in at the first hole; the rest is for later steps.
+/// An eviction of all that `hunks` remove, with what the records put in at the first hole; the rest
+/// is for later steps.
 fn first_hole(hunks: &[Hunk], holds: impl Fn(&Hunk) -> bool) -> Cut {
     let removed = hunks.iter().flat_map(|hunk| hunk.removed.iter().copied()).collect();
-    let inserted = hunks.iter().filter(|hunk| holds(hunk)).flat_map(|hunk| hunk.inserted.iter().copied()).collect();
+    let inserted = hunks
+        .iter()
+        .filter(|hunk| holds(hunk))
+        .flat_map(|hunk| hunk.inserted.iter().copied())
+        .collect();
     Cut { removed, inserted, place: Place::BeforeFirst }
 }

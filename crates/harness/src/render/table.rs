@@ -43,7 +43,11 @@ impl Table {
 
     /// The whole of a new segment.
     pub(super) fn whole(&self, segment: SegmentId) -> Span {
-        Span { segment, start: 0, end: u32::try_from(self.segment(segment).extent()).unwrap_or(u32::MAX) }
+        Span {
+            segment,
+            start: 0,
+            end: u32::try_from(self.segment(segment).extent()).unwrap_or(u32::MAX),
+        }
     }
 
     /// Notes that a segment left some context, so that glue is not brought back from there.
@@ -52,7 +56,12 @@ impl Table {
     }
 
     /// The new segment for a part with these ids.
-    pub(super) fn render(&mut self, key: PartKey, ids: &[u32], original: &Segment) -> Result<SegmentId, RenderError> {
+    pub(super) fn render(
+        &mut self,
+        key: PartKey,
+        ids: &[u32],
+        original: &Segment,
+    ) -> Result<SegmentId, RenderError> {
         let lookup = (key, Box::from(ids));
         if let Some(&id) = self.parts.get(&lookup) {
             return Ok(id);
@@ -77,7 +86,12 @@ impl Table {
         free: impl Fn(SegmentId) -> bool,
     ) -> Result<SegmentId, RenderError> {
         let lookup = (key, Box::from(ids));
-        let known = self.glue.get(&lookup).into_iter().flatten().find(|id| free(**id) && !self.gone.contains(id));
+        let known = self
+            .glue
+            .get(&lookup)
+            .into_iter()
+            .flatten()
+            .find(|id| free(**id) && !self.gone.contains(id));
         if let Some(&id) = known {
             return Ok(id);
         }
@@ -121,8 +135,15 @@ impl Table {
         kept
     }
 
-    fn push(&mut self, mut segment: Segment, part: Option<PartKey>) -> Result<SegmentId, RenderError> {
-        let id = SegmentId(u32::try_from(self.entries.len()).map_err(|_| RenderError::TooMany { what: "segments" })?);
+    fn push(
+        &mut self,
+        mut segment: Segment,
+        part: Option<PartKey>,
+    ) -> Result<SegmentId, RenderError> {
+        let id = SegmentId(
+            u32::try_from(self.entries.len())
+                .map_err(|_| RenderError::TooMany { what: "segments" })?,
+        );
         segment.id = id;
         self.entries.push(Entry { part, record: self.records.len() });
         self.records.push(Record::Segment(segment));

@@ -28,18 +28,33 @@ pub(super) struct Target<'a, 't> {
 }
 
 impl<'a, 't> Target<'a, 't> {
-    pub(super) fn new(table: &'a mut Table, messages: &'a Messages<'t>, before: &'a [Span]) -> Self {
+    pub(super) fn new(
+        table: &'a mut Table,
+        messages: &'a Messages<'t>,
+        before: &'a [Span],
+    ) -> Self {
         let before = Before::new(table, before);
         Self { table, messages, before, used: FxHashSet::default(), list: Vec::new() }
     }
 
-    /// The list that renders to `runs` of `ids`; of `members`, those that render to nothing keep their place as empty segments.
-    pub(super) fn build(mut self, runs: &[Run], ids: &[u32], members: &[u32]) -> Result<Vec<Span>, RenderError> {
+    /// The list that renders to `runs` of `ids`; of `members`, those that render to nothing keep
+    /// their place as empty segments.
+    pub(super) fn build(
+        mut self,
+        runs: &[Run],
+        ids: &[u32],
+        members: &[u32],
+    ) -> Result<Vec<Span>, RenderError> {
         let mut last = None;
         let shown = joined(runs);
         // Glue at the end stays there where what it stood behind has left.
-        let end = self.before.last(self.table).0.filter(|last| !shown.iter().any(|run| run.part == Some(*last)));
-        self.before.end = end.and_then(|last| self.before.behind.get(&Some(last))).cloned().unwrap_or_default();
+        let end = self
+            .before
+            .last(self.table)
+            .0
+            .filter(|last| !shown.iter().any(|run| run.part == Some(*last)));
+        self.before.end =
+            end.and_then(|last| self.before.behind.get(&Some(last))).cloned().unwrap_or_default();
         for (index, run) in shown.iter().enumerate() {
             let ids = &ids[run.tokens.clone()];
             match run.part {
@@ -60,7 +75,12 @@ impl<'a, 't> Target<'a, 't> {
     }
 
     /// Puts what renders behind the end of the list before, where nothing of that list changes.
-    pub(super) fn extend(mut self, runs: &[Run], ids: &[u32], members: &[u32]) -> Result<Vec<SegmentId>, RenderError> {
+    pub(super) fn extend(
+        mut self,
+        runs: &[Run],
+        ids: &[u32],
+        members: &[u32],
+    ) -> Result<Vec<SegmentId>, RenderError> {
         self.used = self.before.present.clone();
         let (mut last, mut consumed) = self.before.last(self.table);
         for run in joined(runs) {
@@ -88,9 +108,17 @@ impl<'a, 't> Target<'a, 't> {
         self.list.push(span);
     }
 
-    fn glue(&mut self, ids: &[u32], last: Option<PartKey>, next: Option<PartKey>) -> Result<(), RenderError> {
+    fn glue(
+        &mut self,
+        ids: &[u32],
+        last: Option<PartKey>,
+        next: Option<PartKey>,
+    ) -> Result<(), RenderError> {
         let behind = self.before.behind.get(&last).cloned().unwrap_or_default();
-        let ahead = next.map_or(Some(&self.before.end), |next| self.before.ahead.get(&next)).cloned().unwrap_or_default();
+        let ahead = next
+            .map_or(Some(&self.before.end), |next| self.before.ahead.get(&next))
+            .cloned()
+            .unwrap_or_default();
         let (behind_spans, ahead_spans) = (self.unused(behind.clone()), self.unused(ahead.clone()));
         for spans in [&ahead_spans, &behind_spans] {
             if !spans.is_empty() && self.concat(spans) == ids {
@@ -100,7 +128,14 @@ impl<'a, 't> Target<'a, 't> {
         }
         let mut head = 0;
         for span in behind_spans {
-            let common = self.table.ids(span).iter().zip(&ids[head..]).take_while(|(a, b)| a == b).map(|_| 1).sum::<u32>();
+            let common = self
+                .table
+                .ids(span)
+                .iter()
+                .zip(&ids[head..])
+                .take_while(|(a, b)| a == b)
+                .map(|_| 1)
+                .sum::<u32>();
             if common > 0 {
                 self.put(Span { end: span.start + common, ..span });
             }
@@ -119,7 +154,8 @@ impl<'a, 't> Target<'a, 't> {
             tail -= span.len();
         }
         if head < tail {
-            let consumed = u32::try_from(head).map_err(|_| RenderError::TooMany { what: "tokens" })?;
+            let consumed =
+                u32::try_from(head).map_err(|_| RenderError::TooMany { what: "tokens" })?;
             let span = self.new_glue(&ids[head..tail], last, consumed, next)?;
             self.put(span);
         }
@@ -142,7 +178,9 @@ impl<'a, 't> Target<'a, 't> {
     }
 
     fn unused(&self, range: Range<usize>) -> Vec<Span> {
-        let glue = |span: &&Span| self.table.part(span.segment).is_none() && !self.used.contains(&span.segment);
+        let glue = |span: &&Span| {
+            self.table.part(span.segment).is_none() && !self.used.contains(&span.segment)
+        };
         self.before.list[range].iter().filter(glue).copied().collect()
     }
 
@@ -150,7 +188,8 @@ impl<'a, 't> Target<'a, 't> {
         spans.iter().flat_map(|&span| self.table.ids(span)).copied().collect()
     }
 
-    /// Gives every member without tokens its place: where it stood before, else before the next member that has some.
+    /// Gives every member without tokens its place: where it stood before, else before the next
+    /// member that has some.
     fn put_empty(&mut self, members: &[u32]) -> Result<(), RenderError> {
         let mut places: FxHashMap<u32, usize> = FxHashMap::default();
         let mut kept: FxHashMap<SegmentId, usize> = FxHashMap::default();
@@ -213,7 +252,10 @@ impl<'a> Before<'a> {
         let shows = |span: &&Span| table.part(span.segment).is_some() && !span.is_empty();
         let last = self.list.iter().rposition(|span| shows(&span));
         let part = last.and_then(|last| table.part(self.list[last].segment));
-        let glue = self.list[last.map_or(0, |last| last + 1)..].iter().map(|span| span.end - span.start).sum();
+        let glue = self.list[last.map_or(0, |last| last + 1)..]
+            .iter()
+            .map(|span| span.end - span.start)
+            .sum();
         (part, glue)
     }
 }
@@ -223,7 +265,9 @@ fn joined(runs: &[Run]) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::with_capacity(runs.len());
     for run in runs.iter().filter(|run| !run.tokens.is_empty()) {
         match out.last_mut() {
-            Some(last) if last.part.is_none() && run.part.is_none() => last.tokens.end = run.tokens.end,
+            Some(last) if last.part.is_none() && run.part.is_none() => {
+                last.tokens.end = run.tokens.end
+            }
             _ => out.push(run.clone()),
         }
     }

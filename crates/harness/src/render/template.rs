@@ -11,8 +11,9 @@ const CHATML: &str = include_str!("chatml.jinja");
 
 /// A chat template, run as Hugging Face runs it.
 ///
-/// Block tags swallow their line, Python's string methods and `tojson` work, and `raise_exception`, `strftime_now`, `break` and
-/// `continue` exist, so that a published template renders here what it renders there.
+/// Block tags swallow their line, Python's string methods and `tojson` work, and `raise_exception`,
+/// `strftime_now`, `break` and `continue` exist, so that a published template renders here what it
+/// renders there.
 #[derive(Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
@@ -30,14 +31,22 @@ impl ChatTemplate {
         }
     }
 
-    /// Compiles a template; `special` are names such as `bos_token` with their texts, `file` is what errors call it.
+    /// Compiles a template; `special` are names such as `bos_token` with their texts, `file` is
+    /// what errors call it.
     ///
     /// # Errors
     /// [`RenderError::Template`] where it does not compile.
-    pub fn new(source: &str, special: &[(String, String)], file: &str) -> Result<Self, RenderError> {
+    pub fn new(
+        source: &str,
+        special: &[(String, String)],
+        file: &str,
+    ) -> Result<Self, RenderError> {
         let mut environment = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|error| RenderError::Template { file: file.into(), message: describe(&error) })?);
+        environment.set_syntax(syntax.map_err(|error| RenderError::Template {
+            file: file.into(),
+            message: describe(&error),
+        })?);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_unknown_method_callback(python::method);
         environment.set_formatter(python::print);
@@ -49,10 +58,11 @@ impl ChatTemplate {
         for (name, text) in special {
             environment.add_global(name.clone(), Value::from(text.as_str()));
         }
-        environment
-            .add_template_owned(NAME, without_generation_tags(source))
-            .map_err(|error| RenderError::Template { file: file.into(), message: describe(&error) })?;
-        let (sha256, dated) = (hex(&Sha256::digest(source.as_bytes())), source.contains("strftime_now"));
+        environment.add_template_owned(NAME, without_generation_tags(source)).map_err(|error| {
+            RenderError::Template { file: file.into(), message: describe(&error) }
+        })?;
+        let (sha256, dated) =
+            (hex(&Sha256::digest(source.as_bytes())), source.contains("strftime_now"));
         let mut template = Self { environment, sha256, dated, literals: literals(source) };
         template.set_date(jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC).date());
         Ok(template)
@@ -73,29 +83,41 @@ impl ChatTemplate {
         &self.literals
     }
 
-    /// Renders messages, each an object of `role`, `content` and the rest, as the prompt of a call or as a conversation.
+    /// Renders messages, each an object of `role`, `content` and the rest, as the prompt of a call
+    /// or as a conversation.
     ///
     /// # Errors
     /// [`RenderError::Template`] where the template raises an exception.
-    pub fn render(&self, messages: &[serde_json::Value], add_generation_prompt: bool) -> Result<String, RenderError> {
+    pub fn render(
+        &self,
+        messages: &[serde_json::Value],
+        add_generation_prompt: bool,
+    ) -> Result<String, RenderError> {
         let messages = messages.iter().map(super::call::plain).collect();
-        self.apply(messages, add_generation_prompt).map_err(|message| RenderError::Template { file: NAME.into(), message })
+        self.apply(messages, add_generation_prompt)
+            .map_err(|message| RenderError::Template { file: NAME.into(), message })
     }
 
     /// Makes the template see `date` as today.
     pub(super) fn set_date(&mut self, date: jiff::civil::Date) {
-        self.environment.add_function("strftime_now", move |format: Arc<str>| python::strftime(date, &format));
+        self.environment
+            .add_function("strftime_now", move |format: Arc<str>| python::strftime(date, &format));
     }
 
     /// Renders message values; the error is what the template says.
-    pub(super) fn apply(&self, messages: Vec<Value>, add_generation_prompt: bool) -> Result<String, String> {
+    pub(super) fn apply(
+        &self,
+        messages: Vec<Value>,
+        add_generation_prompt: bool,
+    ) -> Result<String, String> {
         let context = minijinja::context! { messages, add_generation_prompt };
         let template = self.environment.get_template(NAME).map_err(|error| describe(&error))?;
         template.render(context).map_err(|error| describe(&error))
     }
 }
 
-/// Turns the tags that mark a trainer's spans, which only Hugging Face knows, into blocks that render the same.
+/// Turns the tags that mark a trainer's spans, which only Hugging Face knows, into blocks that
+/// render the same.
 fn without_generation_tags(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(start) = rest.find("{%") {

@@ -9,7 +9,8 @@ use super::message::Messages;
 use super::provenance::{self, Region, Stripped};
 use super::{ChatTemplate, RenderError, splice};
 
-/// How many renderings are kept at hand: the next context often holds what the generation before was rendered with.
+/// How many renderings are kept at hand: the next context often holds what the generation before
+/// was rendered with.
 const KEPT: usize = 8;
 
 /// A rendered message list.
@@ -54,18 +55,36 @@ pub(super) struct Viewer<'r, 't> {
     spliced: bool,
     cache: Cache,
     kept: VecDeque<(Vec<u32>, bool, Rc<Rendering>)>,
-    /// Renderings whose characters were assigned by search, marks having changed what the template does.
+    /// Renderings whose characters were assigned by search, marks having changed what the template
+    /// does.
     pub(super) searched: usize,
 }
 
 impl<'r, 't> Viewer<'r, 't> {
-    /// With `splices`, the encoding of a long text may begin where that of another, with the same beginning, is sure to agree.
-    pub(super) fn new(messages: Messages<'t>, template: &'r ChatTemplate, encoder: &'r Encoder, splices: bool) -> Self {
+    /// With `splices`, the encoding of a long text may begin where that of another, with the same
+    /// beginning, is sure to agree.
+    pub(super) fn new(
+        messages: Messages<'t>,
+        template: &'r ChatTemplate,
+        encoder: &'r Encoder,
+        splices: bool,
+    ) -> Self {
         let (in_pieces, cache, kept) = (encoder.in_pieces(), Cache::default(), VecDeque::new());
-        Self { messages, template, encoder, in_pieces, splices, spliced: false, cache, kept, searched: 0 }
+        Self {
+            messages,
+            template,
+            encoder,
+            in_pieces,
+            splices,
+            spliced: false,
+            cache,
+            kept,
+            searched: 0,
+        }
     }
 
-    /// Compares encoding in pieces with encoding as one on a message list, and leaves it where they differ.
+    /// Compares encoding in pieces with encoding as one on a message list, and leaves it where they
+    /// differ.
     ///
     /// Returns false where they do.
     pub(super) fn verify(&mut self, members: &[u32]) -> Result<bool, Failure> {
@@ -73,12 +92,17 @@ impl<'r, 't> Viewer<'r, 't> {
             return Ok(true);
         }
         let text = self.text(members, true)?;
-        self.in_pieces = self.encoder.pieces(&text, &mut self.cache)?.ids == self.encoder.whole(&text)?.ids;
+        self.in_pieces =
+            self.encoder.pieces(&text, &mut self.cache)?.ids == self.encoder.whole(&text)?.ids;
         Ok(self.in_pieces)
     }
 
     /// The rendering of `members`, as the prompt of a call or as a conversation.
-    pub(super) fn render(&mut self, members: &[u32], prompt: bool) -> Result<Rc<Rendering>, Failure> {
+    pub(super) fn render(
+        &mut self,
+        members: &[u32],
+        prompt: bool,
+    ) -> Result<Rc<Rendering>, Failure> {
         let same = |kept: &&(Vec<u32>, bool, Rc<Rendering>)| kept.1 == prompt && kept.0 == members;
         if let Some((.., rendering)) = self.kept.iter().find(same) {
             return Ok(Rc::clone(rendering));
@@ -101,10 +125,15 @@ impl<'r, 't> Viewer<'r, 't> {
                 return Ok(tokens);
             }
         }
-        if self.in_pieces { self.encoder.pieces(text, &mut self.cache) } else { self.encoder.whole(text) }
+        if self.in_pieces {
+            self.encoder.pieces(text, &mut self.cache)
+        } else {
+            self.encoder.whole(text)
+        }
     }
 
-    /// Whether the ids of `members` are those of its text as one, which has to be asked where texts were spliced.
+    /// Whether the ids of `members` are those of its text as one, which has to be asked where texts
+    /// were spliced.
     pub(super) fn confirm(&mut self, members: &[u32]) -> Result<bool, Failure> {
         if !self.spliced {
             return Ok(true);
@@ -140,7 +169,8 @@ impl<'r, 't> Viewer<'r, 't> {
             return regions;
         }
         self.searched += 1;
-        let careful = self.marked(members, prompt, Marking::Careful).filter(|(stripped, _)| stripped == text);
+        let careful =
+            self.marked(members, prompt, Marking::Careful).filter(|(stripped, _)| stripped == text);
         let mut regions = match careful {
             Some((_, marks)) => provenance::between(text, &marks, &self.messages, Marking::Careful),
             None => Vec::new(),
@@ -150,9 +180,12 @@ impl<'r, 't> Viewer<'r, 't> {
     }
 }
 
-/// The runs of `tokens`, shared out by where each token starts: one for every region and one before, between and behind them.
+/// The runs of `tokens`, shared out by where each token starts: one for every region and one
+/// before, between and behind them.
 pub(super) fn runs(tokens: &Tokens, regions: &[Region], from: usize) -> Vec<Run> {
-    let first = |byte: usize| tokens.starts[from..].partition_point(|&start| (start as usize) < byte) + from;
+    let first = |byte: usize| {
+        tokens.starts[from..].partition_point(|&start| (start as usize) < byte) + from
+    };
     let mut runs = Vec::with_capacity(2 * regions.len() + 1);
     let mut at = from;
     for region in regions {

@@ -8,9 +8,14 @@ use super::parts::{block, call, field, joined, system, texts, tools, user};
 use crate::script;
 
 pub(super) fn turns(exchange: &Exchange) -> Turns {
-    let messages = exchange.request.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let messages =
+        exchange.request.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let instructions = texts(exchange.request.get("system")).into_iter().map(system);
-    let given = tools(&exchange.request).into_iter().chain(instructions).chain(messages.iter().flat_map(message)).collect();
+    let given = tools(&exchange.request)
+        .into_iter()
+        .chain(instructions)
+        .chain(messages.iter().flat_map(message))
+        .collect();
     let said = assistant(exchange.response.get("content"));
     Turns { given, said: vec![said], behind: None, hides_reasoning: false }
 }
@@ -48,9 +53,10 @@ fn said(part: &Value) -> Segment {
             let input = part.get("input").map_or_else(|| "{}".into(), Value::to_string);
             call(field(part, "id"), field(part, "name"), &input)
         }
-        kind if kind.ends_with("_tool_result") => {
-            Segment { part: Some(Part::Content), ..script::text(Role::Assistant, Origin::Environment, block(part)) }
-        }
+        kind if kind.ends_with("_tool_result") => Segment {
+            part: Some(Part::Content),
+            ..script::text(Role::Assistant, Origin::Environment, block(part))
+        },
         _ => script::said(Part::Content, block(part)),
     }
 }

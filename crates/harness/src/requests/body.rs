@@ -45,17 +45,19 @@ impl Exchange {
         if let Some(error) = error {
             return Err(Flaw::Failed(error));
         }
-        let status = response
-            .as_ref()
-            .and_then(|response| ["status", "status_code"].iter().find_map(|key| response.get(*key)?.as_u64()));
+        let status = response.as_ref().and_then(|response| {
+            ["status", "status_code"].iter().find_map(|key| response.get(*key)?.as_u64())
+        });
         if let Some(status) = status.filter(|status| *status >= 400) {
             return Err(Flaw::Failed(format!("status {status}")));
         }
         match response.and_then(unpacked) {
-            Some(Value::Object(response)) => match response.get("error").filter(|error| !error.is_null()) {
-                Some(error) => Err(Flaw::Failed(error.to_string())),
-                None => Ok(Self { request, response, rollout }),
-            },
+            Some(Value::Object(response)) => {
+                match response.get("error").filter(|error| !error.is_null()) {
+                    Some(error) => Err(Flaw::Failed(error.to_string())),
+                    None => Ok(Self { request, response, rollout }),
+                }
+            }
             _ => Err(Flaw::Failed("no response".into())),
         }
     }
@@ -91,7 +93,9 @@ fn text(value: &Value) -> Option<String> {
 /// A body out of what a proxy wraps it in.
 fn unpacked(value: Value) -> Option<Value> {
     match value {
-        Value::Object(mut fields) if fields.contains_key("body") => unpacked(fields.shift_remove("body")?),
+        Value::Object(mut fields) if fields.contains_key("body") => {
+            unpacked(fields.shift_remove("body")?)
+        }
         Value::String(text) => serde_json::from_str(&text).ok().or_else(|| stream::of_text(&text)),
         Value::Array(chunks) => stream::of_chunks(chunks),
         Value::Object(fields) => Some(Value::Object(fields)),

@@ -1,17 +1,22 @@
 //! Logs of requests and responses as a proxy sees them, whatever harness sent them.
 //!
-//! Read: OpenAI chat completions and responses, Anthropic messages, bodies or streams, as of November 2026. A line is
-//! `{"request":BODY,"response":BODY}`, bodies also under `body`, as strings, or as the chunks of a stream; or the request's own fields
-//! beside `response`. A `session_id`, `conversation_id` or `rollout_id` beside them is a rollout.
+//! Read: OpenAI chat completions and responses, Anthropic messages, bodies or streams, as of
+//! November 2026. A line is `{"request":BODY,"response":BODY}`, bodies also under `body`, as
+//! strings, or as the chunks of a stream; or the request's own fields beside `response`. A
+//! `session_id`, `conversation_id` or `rollout_id` beside them is a rollout.
 //!
 //! # What a log becomes
-//! - Every answer is a generation; its context is exactly the request: tools, system prompt, messages, part by part, tool calls as
-//!   `{"id","name","input"}`. A `previous_response_id` stands for all that it was given and said.
-//! - What left between two requests is found by comparing them, so it is `inferred`: see [`crate::prompts`]. A summary has the call
-//!   as its author whose words it quotes, and that call is a thread of its own.
-//! - Requests that share nothing with an earlier one start a thread. A request that failed, or has no answer, is no call.
-//! - Reasoning that a provider words anew (Anthropic's thinking, summaries of the responses API) is an external model's and carries no
-//!   loss; `reasoning_content`, which engines take from the sampled tokens, is the policy's.
+//! - Every answer is a generation; its context is exactly the request: tools, system prompt,
+//!   messages, part by part, tool calls as `{"id","name","input"}`. A `previous_response_id` stands
+//!   for all that it was given and said.
+//! - What left between two requests is found by comparing them, so it is `inferred`: see
+//!   [`crate::prompts`]. A summary has the call as its author whose words it quotes, and that call
+//!   is a thread of its own.
+//! - Requests that share nothing with an earlier one start a thread. A request that failed, or has
+//!   no answer, is no call.
+//! - Reasoning that a provider words anew (Anthropic's thinking, summaries of the responses API) is
+//!   an external model's and carries no loss; `reasoning_content`, which engines take from the
+//!   sampled tokens, is the policy's.
 mod anthropic;
 mod body;
 pub(crate) mod chat;
@@ -34,13 +39,18 @@ use crate::{Conversion, HarnessError, Input};
 use body::Exchange;
 
 /// How such logs are told from other files.
-pub(crate) const FORMAT: Format = Format::new("requests", "a log of requests to an OpenAI or Anthropic API", is_log, convert);
+pub(crate) const FORMAT: Format =
+    Format::new("requests", "a log of requests to an OpenAI or Anthropic API", is_log, convert);
 
 fn is_log(shape: &Shape) -> bool {
-    let body = |at: &str| shape.kind(&format!("{at}.messages")) == Some(Kind::List) || shape.has(&format!("{at}.input"));
+    let body = |at: &str| {
+        shape.kind(&format!("{at}.messages")) == Some(Kind::List)
+            || shape.has(&format!("{at}.input"))
+    };
     let packed = || shape.text("request.body").is_some_and(|text| text.starts_with('{'));
     let answered = shape.has("response") || shape.has("error");
-    let own = shape.kind("messages") == Some(Kind::List) || shape.has("input") && shape.has("model");
+    let own =
+        shape.kind("messages") == Some(Kind::List) || shape.has("input") && shape.has("model");
     answered && (body("request") || body("request.body") || packed() || own)
 }
 
@@ -75,7 +85,8 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let member = input.main();
     let mut draft = Draft::new("requests", Fidelity::Inferred, options);
     let file = draft.file(&member);
-    let mut log = Log { draft, prompts: Prompts::default(), answers: FxHashMap::default(), file, calls: 0 };
+    let mut log =
+        Log { draft, prompts: Prompts::default(), answers: FxHashMap::default(), file, calls: 0 };
     let mut report = std::mem::take(&mut log.draft.report);
     member.values(options, &mut report, |value, at, _| log.value(value, at))?;
     log.draft.report.diagnostics.append(&mut report.diagnostics);
@@ -90,7 +101,12 @@ impl Log {
             Value::Array(values) => values.into_iter().for_each(|value| self.value(value, at)),
             Value::Object(fields) => self.exchange(fields, at),
             _ => {
-                self.draft.fault(at, "", "no-exchange", "the value is no request and response; it is left out");
+                self.draft.fault(
+                    at,
+                    "",
+                    "no-exchange",
+                    "the value is no request and response; it is left out",
+                );
             }
         }
     }
@@ -99,11 +115,21 @@ impl Log {
         let exchange = match Exchange::of(fields) {
             Ok(exchange) => exchange,
             Err(body::Flaw::NoRequest) => {
-                self.draft.fault(at, "request", "no-request", "the line holds no request of a known API; it is left out");
+                self.draft.fault(
+                    at,
+                    "request",
+                    "no-request",
+                    "the line holds no request of a known API; it is left out",
+                );
                 return;
             }
             Err(body::Flaw::Failed(why)) => {
-                self.draft.warn(at, "response", "failed-call", format!("the request has no answer ({why}); it is no call"));
+                self.draft.warn(
+                    at,
+                    "response",
+                    "failed-call",
+                    format!("the request has no answer ({why}); it is no call"),
+                );
                 return;
             }
         };
@@ -113,7 +139,12 @@ impl Log {
             body::Api::Responses => responses::turns(&exchange),
         };
         if turns.said.iter().all(Vec::is_empty) {
-            self.draft.warn(at, "response", "failed-call", "the answer says nothing; it is no call");
+            self.draft.warn(
+                at,
+                "response",
+                "failed-call",
+                "the answer says nothing; it is no call",
+            );
             return;
         }
         self.calls(&exchange, turns, at);
@@ -126,7 +157,9 @@ impl Log {
         let id = exchange.id();
         for (choice, said) in turns.said.into_iter().enumerate() {
             self.calls += 1;
-            let reasons = said.iter().any(|part| part.part == Some(Part::Reasoning) && part.origin != Origin::Policy);
+            let reasons = said
+                .iter()
+                .any(|part| part.part == Some(Part::Reasoning) && part.origin != Origin::Policy);
             let mut units = |segment: Segment| {
                 let unit = self.prompts.units.unit(&segment);
                 Said { segment, units: vec![unit] }
@@ -140,7 +173,8 @@ impl Log {
             let referable = choice == 0 && exchange.api() == body::Api::Responses;
             if let Some(id) = id.as_ref().filter(|_| referable) {
                 let kept = turns.given.iter().map(|segment| self.prompts.units.unit(segment));
-                let units = kept.chain(said.iter().flat_map(|said| said.units.iter().copied())).collect();
+                let units =
+                    kept.chain(said.iter().flat_map(|said| said.units.iter().copied())).collect();
                 self.answers.insert(id.clone(), Answer { behind: turns.behind.clone(), units });
             }
             let call = Call {
@@ -149,7 +183,11 @@ impl Log {
                 prompt: prompt.clone(),
                 said,
                 model: model.clone(),
-                unrecorded: if reasons || turns.hides_reasoning { vec!["reasoning".into()] } else { Vec::new() },
+                unrecorded: if reasons || turns.hides_reasoning {
+                    vec!["reasoning".into()]
+                } else {
+                    Vec::new()
+                },
                 spot: Spot { file: self.file, at: at.clone() },
                 key,
                 extra: Extra::new(),

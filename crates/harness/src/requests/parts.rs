@@ -22,7 +22,10 @@ pub(super) fn joined(content: Option<&Value>) -> String {
 
 /// The text of a block; of one that has none, its JSON without the data.
 pub(super) fn block(block: &Value) -> String {
-    if let Some(text) = block.as_str().or_else(|| ["text", "refusal"].iter().find_map(|key| block.get(*key)?.as_str())) {
+    if let Some(text) = block
+        .as_str()
+        .or_else(|| ["text", "refusal"].iter().find_map(|key| block.get(*key)?.as_str()))
+    {
         return text.to_owned();
     }
     let mut block = block.clone();
@@ -40,8 +43,9 @@ pub(super) fn field<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// The tools of a request as one instruction at its head.
 pub(super) fn tools(request: &Map<String, Value>) -> Option<Segment> {
-    let tools =
-        ["tools", "functions"].iter().find_map(|key| request.get(*key)?.as_array().filter(|tools| !tools.is_empty()))?;
+    let tools = ["tools", "functions"]
+        .iter()
+        .find_map(|key| request.get(*key)?.as_array().filter(|tools| !tools.is_empty()))?;
     let mut segment = system(Value::Array(tools.clone()).to_string());
     segment.extra.insert("tools".into(), true.into());
     Some(segment)

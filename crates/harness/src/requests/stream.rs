@@ -16,7 +16,9 @@ pub(super) fn of_chunks(chunks: Vec<Value>) -> Option<Value> {
     if chunks.iter().any(|chunk| field(chunk, "type") == "message_start") {
         return anthropic(&chunks);
     }
-    let done = |chunk: &&Value| matches!(field(chunk, "type"), "response.completed" | "response.incomplete");
+    let done = |chunk: &&Value| {
+        matches!(field(chunk, "type"), "response.completed" | "response.incomplete")
+    };
     if let Some(done) = chunks.iter().rev().find(done) {
         return done.get("response").cloned();
     }
@@ -38,7 +40,9 @@ fn chat(chunks: &[Value]) -> Value {
             let Some(delta) = choice.get("delta").and_then(Value::as_object) else { continue };
             for (key, value) in delta {
                 match (key.as_str(), value) {
-                    ("tool_calls", Value::Array(calls)) => calls.iter().for_each(|call| tool_call(message, call)),
+                    ("tool_calls", Value::Array(calls)) => {
+                        calls.iter().for_each(|call| tool_call(message, call))
+                    }
                     ("role", _) | (_, Value::Null) => {}
                     (_, Value::String(text)) => append(message, key, text),
                     _ => {}
@@ -46,16 +50,22 @@ fn chat(chunks: &[Value]) -> Value {
             }
         }
     }
-    let choices: Vec<Value> = choices.into_values().map(|message| json!({"message": message})).collect();
+    let choices: Vec<Value> =
+        choices.into_values().map(|message| json!({"message": message})).collect();
     answer.insert("choices".into(), choices.into());
     Value::Object(answer)
 }
 
 /// Adds a piece of a tool call to the one of its index.
 fn tool_call(message: &mut Map<String, Value>, piece: &Value) {
-    let Value::Array(calls) = message.entry("tool_calls").or_insert_with(|| Value::Array(Vec::new())) else { return };
+    let Value::Array(calls) =
+        message.entry("tool_calls").or_insert_with(|| Value::Array(Vec::new()))
+    else {
+        return;
+    };
     let index = piece.get("index").and_then(Value::as_u64);
-    let at = match calls.iter().position(|call| call.get("index").and_then(Value::as_u64) == index) {
+    let at = match calls.iter().position(|call| call.get("index").and_then(Value::as_u64) == index)
+    {
         Some(at) => at,
         None => {
             calls.push(json!({"index": index, "function": {}}));
@@ -90,11 +100,19 @@ fn anthropic(chunks: &[Value]) -> Option<Value> {
         let index = chunk.get("index").and_then(Value::as_u64).unwrap_or_default();
         match field(chunk, "type") {
             "content_block_start" => {
-                let block = chunk.get("content_block").and_then(Value::as_object).cloned().unwrap_or_default();
+                let block = chunk
+                    .get("content_block")
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default();
                 blocks.insert(index, (block, String::new()));
             }
             "content_block_delta" => {
-                let (Some((block, input)), Some(delta)) = (blocks.get_mut(&index), chunk.get("delta")) else { continue };
+                let (Some((block, input)), Some(delta)) =
+                    (blocks.get_mut(&index), chunk.get("delta"))
+                else {
+                    continue;
+                };
                 match field(delta, "type") {
                     "text_delta" => append(block, "text", field(delta, "text")),
                     "thinking_delta" => append(block, "thinking", field(delta, "thinking")),

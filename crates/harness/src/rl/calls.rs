@@ -17,7 +17,8 @@ struct Sequence {
     /// Weights of what stands behind the prompt.
     mask: Option<Vec<f64>>,
     logprobs: Option<Vec<Option<f64>>>,
-    /// Whether a weight of 0 says that something else than the policy wrote a token, or only that it carries no loss.
+    /// Whether a weight of 0 says that something else than the policy wrote a token, or only that
+    /// it carries no loss.
     turns: bool,
 }
 
@@ -43,7 +44,8 @@ impl Log {
                     self.draft.fault(at, &format!("{key}.tokens"), "no-tokens", message);
                     continue;
                 };
-                let thread = Some(step.trajectory_id.map_or_else(|| "main".into(), |id| id.to_string()));
+                let thread =
+                    Some(step.trajectory_id.map_or_else(|| "main".into(), |id| id.to_string()));
                 let place = Place { rollout: &rollout, thread, policy: policy.clone(), trained };
                 match sequence(ids) {
                     Some(sequence) => self.calls(sequence, &place, at, &key),
@@ -53,7 +55,8 @@ impl Log {
             self.outcome(&rollout, &sample, at);
             return;
         }
-        // Steps that name no rollout are those of one, found by what they hold; a sample with its reward is a rollout by itself.
+        // Steps that name no rollout are those of one, found by what they hold; a sample with its
+        // reward is a rollout by itself.
         let named = named.or_else(|| sample.is_whole().then(|| format!("r{}", self.samples - 1)));
         let thread = named.is_some().then(|| "main".to_owned());
         let rollout = named.unwrap_or_else(|| "r0".into());
@@ -79,7 +82,8 @@ impl Log {
         self.check(&mut sequence, at, key);
         let spot = Spot { file: self.file, at: at.clone() };
         for range in sequence.sampled() {
-            let (segment, units) = (sequence.segment(&range, place.trained), sequence.ids[range.clone()].to_vec());
+            let (segment, units) =
+                (sequence.segment(&range, place.trained), sequence.ids[range.clone()].to_vec());
             let call = Call {
                 rollout: place.rollout.to_owned(),
                 thread: place.thread.clone(),
@@ -98,24 +102,39 @@ impl Log {
     /// Drops lists that do not fit, each with a fault.
     fn check(&mut self, sequence: &mut Sequence, at: &Location, key: &str) {
         let len = sequence.ids.len() - sequence.prompt;
-        let path = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
-        if let Some(mask) =
-            sequence.mask.as_ref().filter(|mask| mask.len() != len || mask.iter().any(|weight| !weight.is_finite()))
+        let path =
+            |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+        if let Some(mask) = sequence
+            .mask
+            .as_ref()
+            .filter(|mask| mask.len() != len || mask.iter().any(|weight| !weight.is_finite()))
         {
-            let message = format!("the mask has {} entries for {len} ids; nothing of the sample carries loss", mask.len());
+            let message = format!(
+                "the mask has {} entries for {len} ids; nothing of the sample carries loss",
+                mask.len()
+            );
             self.draft.fault(at, &path("mask"), "mask-length", message);
             (sequence.mask, sequence.turns) = (Some(vec![0.0; len]), false);
         }
         let Some(logprobs) = &sequence.logprobs else { return };
         let kept = |(index, value): (usize, &Option<f64>)| {
-            let sampled = sequence.mask.as_ref().is_none_or(|mask| mask.get(index).is_some_and(|weight| *weight != 0.0));
+            let sampled = sequence
+                .mask
+                .as_ref()
+                .is_none_or(|mask| mask.get(index).is_some_and(|weight| *weight != 0.0));
             !sampled || value.is_some_and(|value| value.is_finite() && value <= 0.0)
         };
         let message = if logprobs.len() != len {
-            format!("there are {} log-probabilities for {len} ids; they are dropped", logprobs.len())
-        } else if let Some((index, value)) = logprobs.iter().enumerate().find(|&entry| !kept(entry)) {
+            format!(
+                "there are {} log-probabilities for {len} ids; they are dropped",
+                logprobs.len()
+            )
+        } else if let Some((index, value)) = logprobs.iter().enumerate().find(|&entry| !kept(entry))
+        {
             let value = value.map_or("null".into(), |value| value.to_string());
-            format!("log-probability {value} of id {index} is above 0 or no number; they are dropped")
+            format!(
+                "log-probability {value} of id {index} is above 0 or no number; they are dropped"
+            )
         } else {
             return;
         };
@@ -142,10 +161,12 @@ impl Sequence {
     }
 
     fn segment(&self, range: &Range<usize>, trained: bool) -> Segment {
-        let mut segment =
-            Segment::new(SegmentId(0), Role::Assistant, Origin::Policy).with_tokens(self.ids[range.clone()].to_vec());
+        let mut segment = Segment::new(SegmentId(0), Role::Assistant, Origin::Policy)
+            .with_tokens(self.ids[range.clone()].to_vec());
         let own = range.start - self.prompt..range.end - self.prompt;
-        let some = |logprobs: &Vec<Option<f64>>| logprobs[own.clone()].iter().copied().collect::<Option<Vec<f64>>>();
+        let some = |logprobs: &Vec<Option<f64>>| {
+            logprobs[own.clone()].iter().copied().collect::<Option<Vec<f64>>>()
+        };
         segment.logprobs = self.logprobs.as_ref().and_then(some);
         let weights = self.mask.as_ref().map(|mask| &mask[own.clone()]);
         let mut runs: Vec<LossRun> = Vec::new();
@@ -166,7 +187,13 @@ fn sequence(ids: Ids) -> Option<Sequence> {
     let (mut all, completion) = (ids.prompt_ids?, ids.completion_ids?);
     let prompt = all.len();
     all.extend(completion);
-    Some(Sequence { ids: all, prompt, mask: ids.completion_mask, logprobs: ids.completion_logprobs, turns: false })
+    Some(Sequence {
+        ids: all,
+        prompt,
+        mask: ids.completion_mask,
+        logprobs: ids.completion_logprobs,
+        turns: false,
+    })
 }
 
 /// The sequence of a sample that is no rollout of steps.

@@ -38,7 +38,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Entry, A::Error> {
-        Sample::deserialize(MapAccessDeserializer::new(map)).map(|sample| Entry::Sample(Box::new(sample)))
+        Sample::deserialize(MapAccessDeserializer::new(map))
+            .map(|sample| Entry::Sample(Box::new(sample)))
     }
 }
 
@@ -151,7 +152,8 @@ pub(super) struct Sample {
 impl Sample {
     /// The rollout that the sample is of, where it says so.
     pub(super) fn rollout(&self) -> Option<String> {
-        let named = [&self.rollout_id, &self.session_id, &self.trajectory_id].into_iter().flatten().next();
+        let named =
+            [&self.rollout_id, &self.session_id, &self.trajectory_id].into_iter().flatten().next();
         match (named, &self.group_index, &self.index) {
             (Some(name), ..) => Some(name.to_string()),
             (None, Some(group), Some(index)) => Some(format!("{group}/{index}")),
@@ -160,9 +162,13 @@ impl Sample {
         }
     }
 
-    /// Whether it is all of a rollout: several turns in one sequence, or something with a reward of its own.
+    /// Whether it is all of a rollout: several turns in one sequence, or something with a reward of
+    /// its own.
     pub(super) fn is_whole(&self) -> bool {
-        self.tokens.is_some() || self.response_ids.is_some() || self.reward.is_some() || self.reward_score.is_some()
+        self.tokens.is_some()
+            || self.response_ids.is_some()
+            || self.reward.is_some()
+            || self.reward_score.is_some()
     }
 
     /// Which weights sampled it.

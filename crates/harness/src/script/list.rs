@@ -1,5 +1,8 @@
 //! A list that a harness rewrote, as the operation that makes it from the one before.
-use pleach_tree::{ContextId, Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind, Segment, SegmentId};
+use pleach_tree::{
+    ContextId, Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind,
+    Segment, SegmentId,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::play::{Play, State};
@@ -17,7 +20,8 @@ impl Play<'_> {
     pub(super) fn list(&mut self, at: usize, list: List, spot: &Spot, state: &mut State) {
         let before = self.draft.ledger.list(state.held);
         let slots = self.slots(list.items, &before);
-        let (mut all, mut after) = (Vec::with_capacity(slots.len()), Vec::with_capacity(slots.len()));
+        let (mut all, mut after) =
+            (Vec::with_capacity(slots.len()), Vec::with_capacity(slots.len()));
         let mut there = FxHashSet::default();
         for slot in slots {
             let id = match slot {
@@ -40,9 +44,11 @@ impl Play<'_> {
         state.held = Some(self.reach(state.held, &before, after, &list.change));
     }
 
-    /// Finds what of the items is there already; a message that is told by content is matched from the end, in order.
+    /// Finds what of the items is there already; a message that is told by content is matched from
+    /// the end, in order.
     fn slots(&self, items: Vec<Item>, before: &[SegmentId]) -> Vec<Slot> {
-        let places: FxHashMap<SegmentId, usize> = before.iter().enumerate().map(|(at, &id)| (id, at)).collect();
+        let places: FxHashMap<SegmentId, usize> =
+            before.iter().enumerate().map(|(at, &id)| (id, at)).collect();
         let mut by_print: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
         if let Some(prints) = &self.prints {
             for (at, id) in before.iter().enumerate() {
@@ -53,29 +59,42 @@ impl Play<'_> {
         let mut slots = Vec::new();
         for item in items.into_iter().rev() {
             let known: Vec<SegmentId> = match item {
-                Item::Of(node) => self.written[node].iter().map(|&id| self.form(id, &places)).collect(),
-                Item::Part(node, part) => self.written[node].get(part).map(|&id| self.form(id, &places)).into_iter().collect(),
+                Item::Of(node) => {
+                    self.written[node].iter().map(|&id| self.form(id, &places)).collect()
+                }
+                Item::Part(node, part) => self.written[node]
+                    .get(part)
+                    .map(|&id| self.form(id, &places))
+                    .into_iter()
+                    .collect(),
                 Item::Listed(node, range) => {
-                    let list = self.lists.get(&node).and_then(|list| list.get(range)).unwrap_or_default();
+                    let list =
+                        self.lists.get(&node).and_then(|list| list.get(range)).unwrap_or_default();
                     list.iter().map(|&id| self.form(id, &places)).collect()
                 }
                 Item::New(segments) => {
-                    slots.extend(segments.into_iter().rev().map(|segment| Slot::New(Box::new(segment))));
+                    slots.extend(
+                        segments.into_iter().rev().map(|segment| Slot::New(Box::new(segment))),
+                    );
                     continue;
                 }
                 Item::Told(segments) => {
                     for mut segment in segments.into_iter().rev() {
-                        let same = by_print.get(&content_number(std::slice::from_ref(&segment))).and_then(|places| {
-                            let end = places.partition_point(|&place| place < bound);
-                            let same = |&&place: &&usize| self.says(before[place], &segment);
-                            places[..end].iter().rev().find(same).copied()
-                        });
+                        let same = by_print
+                            .get(&content_number(std::slice::from_ref(&segment)))
+                            .and_then(|places| {
+                                let end = places.partition_point(|&place| place < bound);
+                                let same = |&&place: &&usize| self.says(before[place], &segment);
+                                places[..end].iter().rev().find(same).copied()
+                            });
                         bound = same.unwrap_or(bound);
                         // No call is known to have said it.
                         if segment.origin == Origin::Policy {
                             segment.origin = Origin::ExternalModel;
                         }
-                        slots.push(same.map_or(Slot::New(Box::new(segment)), |place| Slot::There(before[place])));
+                        slots.push(same.map_or(Slot::New(Box::new(segment)), |place| {
+                            Slot::There(before[place])
+                        }));
                     }
                     continue;
                 }
@@ -106,7 +125,13 @@ impl Play<'_> {
     }
 
     /// Writes the operation that makes `after` from `before`.
-    fn reach(&mut self, from: Option<Held>, before: &[SegmentId], after: Vec<SegmentId>, change: &Change) -> Held {
+    fn reach(
+        &mut self,
+        from: Option<Held>,
+        before: &[SegmentId],
+        after: Vec<SegmentId>,
+        change: &Change,
+    ) -> Held {
         let by = self.by(change);
         let ledger = &mut self.draft.ledger;
         let Some(held) = from else { return ledger.append(None, after) };
@@ -117,20 +142,35 @@ impl Play<'_> {
             return ledger.append(from, rest.to_vec());
         }
         let swapped = swapped(ledger, before, &after);
-        let (held, before) =
-            match swapped.as_ref().filter(|(list, _)| Cut::of(list, &after, |id| ledger.is_system(id)).is_some()) {
-                Some((list, evict)) => {
-                    let evict = Evict { context: held.id, from: held.id, by: Some(by.clone()), ..evict.clone() };
-                    let evict = Evict { trigger: change.trigger, evidence: Some(change.evidence), ..evict };
-                    (ledger.evict(held, evict, list), list.as_slice())
-                }
-                None => (held, before),
-            };
+        let (held, before) = match swapped
+            .as_ref()
+            .filter(|(list, _)| Cut::of(list, &after, |id| ledger.is_system(id)).is_some())
+        {
+            Some((list, evict)) => {
+                let evict = Evict {
+                    context: held.id,
+                    from: held.id,
+                    by: Some(by.clone()),
+                    ..evict.clone()
+                };
+                let evict =
+                    Evict { trigger: change.trigger, evidence: Some(change.evidence), ..evict };
+                (ledger.evict(held, evict, list), list.as_slice())
+            }
+            None => (held, before),
+        };
         let Some(cut) = Cut::of(before, &after, |id| ledger.is_system(id)) else {
-            let replace = Replace { context: held.id, from: held.id, segments: after, by: Some(by), extra: Extra::new() };
+            let replace = Replace {
+                context: held.id,
+                from: held.id,
+                segments: after,
+                by: Some(by),
+                extra: Extra::new(),
+            };
             return ledger.replace(held, replace);
         };
-        let is_result = |id: &SegmentId| ledger.written(*id).is_some_and(|segment| segment.result_of.is_some());
+        let is_result =
+            |id: &SegmentId| ledger.written(*id).is_some_and(|segment| segment.result_of.is_some());
         let kind = match cut.put.as_slice() {
             [] => ReplacementKind::None,
             // What stands for results, and for nothing else, is no summary.
@@ -154,13 +194,19 @@ impl Play<'_> {
     }
 }
 
-/// The eviction of results by others of the same calls, where something else leaves as well, and the list behind it.
-fn swapped(ledger: &Ledger, before: &[SegmentId], after: &[SegmentId]) -> Option<(Vec<SegmentId>, Evict)> {
+/// The eviction of results by others of the same calls, where something else leaves as well, and
+/// the list behind it.
+fn swapped(
+    ledger: &Ledger,
+    before: &[SegmentId],
+    after: &[SegmentId],
+) -> Option<(Vec<SegmentId>, Evict)> {
     let stays: FxHashSet<SegmentId> = after.iter().copied().collect();
     let known: FxHashSet<SegmentId> = before.iter().copied().collect();
     let call = |id: SegmentId| ledger.written(id).and_then(|segment| segment.result_of.as_deref());
     let fresh = after.iter().copied().filter(|id| !known.contains(id));
-    let mut fresh: FxHashMap<&str, SegmentId> = fresh.filter_map(|id| Some((call(id)?, id))).collect();
+    let mut fresh: FxHashMap<&str, SegmentId> =
+        fresh.filter_map(|id| Some((call(id)?, id))).collect();
     let (mut evicted, mut put) = (Vec::new(), Vec::new());
     let swap = |&id: &SegmentId| {
         let new = call(id).filter(|_| !stays.contains(&id)).and_then(|call| fresh.remove(call));
@@ -196,11 +242,21 @@ struct Cut {
 
 impl Cut {
     /// The eviction that makes `after` from `before`, where there is one.
-    fn of(before: &[SegmentId], after: &[SegmentId], is_system: impl Fn(SegmentId) -> bool) -> Option<Self> {
-        let places: FxHashMap<SegmentId, usize> = before.iter().enumerate().map(|(at, &id)| (id, at)).collect();
-        let stays: FxHashSet<SegmentId> = after.iter().copied().filter(|id| places.contains_key(id)).collect();
-        let in_order = before.iter().filter(|id| stays.contains(id)).eq(after.iter().filter(|id| stays.contains(id)));
-        let evicted: Vec<SegmentId> = before.iter().copied().filter(|id| !stays.contains(id)).collect();
+    fn of(
+        before: &[SegmentId],
+        after: &[SegmentId],
+        is_system: impl Fn(SegmentId) -> bool,
+    ) -> Option<Self> {
+        let places: FxHashMap<SegmentId, usize> =
+            before.iter().enumerate().map(|(at, &id)| (id, at)).collect();
+        let stays: FxHashSet<SegmentId> =
+            after.iter().copied().filter(|id| places.contains_key(id)).collect();
+        let in_order = before
+            .iter()
+            .filter(|id| stays.contains(id))
+            .eq(after.iter().filter(|id| stays.contains(id)));
+        let evicted: Vec<SegmentId> =
+            before.iter().copied().filter(|id| !stays.contains(id)).collect();
         if !in_order || evicted.is_empty() {
             return None;
         }
@@ -226,7 +282,8 @@ impl Cut {
         let Some((position, put)) = runs.into_iter().next() else {
             return Some(Self { evicted, put: Vec::new(), place: Place::InPlace, behind });
         };
-        let heads = before.iter().take_while(|&&id| is_system(id)).filter(|id| stays.contains(id)).count();
+        let heads =
+            before.iter().take_while(|&&id| is_system(id)).filter(|id| stays.contains(id)).count();
         let hole = before.iter().take_while(|id| stays.contains(id)).count();
         let place = match position {
             position if position == heads => Place::Head,
@@ -254,7 +311,12 @@ impl Cut {
             }
         }
         let alone = after[before.len()..].iter().all(|id| !stays.contains(id));
-        (alone && put.len() == evicted.len()).then(|| Self { evicted: evicted.to_vec(), put, place: Place::InPlace, behind })
+        (alone && put.len() == evicted.len()).then(|| Self {
+            evicted: evicted.to_vec(),
+            put,
+            place: Place::InPlace,
+            behind,
+        })
     }
 }
 
@@ -272,20 +334,35 @@ mod tests {
     #[test]
     fn a_summary_stands_at_the_head_or_at_the_end_or_counts_what_stands_before_it() {
         assert_eq!(cut(&[0, 1, 2, 3], &[0, 9, 3]), Some((vec![1, 2], vec![9], Place::Head, 0)));
-        assert_eq!(cut(&[0, 1, 2, 3], &[0, 3, 9]), Some((vec![1, 2], vec![9], Place::AfterKept, 0)));
-        assert_eq!(cut(&[0, 1, 2, 3, 4], &[0, 1, 9, 4]), Some((vec![2, 3], vec![9], Place::BeforeFirst, 0)));
-        assert_eq!(cut(&[0, 1, 2, 3, 4], &[0, 2, 3, 9, 4]), Some((vec![1], vec![9], Place::Index(3), 0)));
+        assert_eq!(
+            cut(&[0, 1, 2, 3], &[0, 3, 9]),
+            Some((vec![1, 2], vec![9], Place::AfterKept, 0))
+        );
+        assert_eq!(
+            cut(&[0, 1, 2, 3, 4], &[0, 1, 9, 4]),
+            Some((vec![2, 3], vec![9], Place::BeforeFirst, 0))
+        );
+        assert_eq!(
+            cut(&[0, 1, 2, 3, 4], &[0, 2, 3, 9, 4]),
+            Some((vec![1], vec![9], Place::Index(3), 0))
+        );
     }
 
     #[test]
     fn what_comes_behind_a_replacement_is_appended() {
-        assert_eq!(cut(&[0, 1, 2, 3], &[0, 9, 3, 7, 8]), Some((vec![1, 2], vec![9], Place::Head, 2)));
+        assert_eq!(
+            cut(&[0, 1, 2, 3], &[0, 9, 3, 7, 8]),
+            Some((vec![1, 2], vec![9], Place::Head, 2))
+        );
         assert_eq!(cut(&[1, 2, 3], &[1, 9, 3, 7]), Some((vec![2], vec![9], Place::InPlace, 1)));
     }
 
     #[test]
     fn placeholders_stand_one_in_each_hole() {
-        assert_eq!(cut(&[1, 2, 3, 4], &[1, 8, 3, 9]), Some((vec![2, 4], vec![8, 9], Place::InPlace, 0)));
+        assert_eq!(
+            cut(&[1, 2, 3, 4], &[1, 8, 3, 9]),
+            Some((vec![2, 4], vec![8, 9], Place::InPlace, 0))
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What a harness's own log says happened, step by step, and the records that follow from it.
 //!
-//! An adapter that knows what its harness did, because the log says so, writes a [`Script`]: one [`Node`] for everything that brings
-//! something into a context, calls the model, or rewrites the list that the next request holds. Playing the script gives contexts,
-//! generations and evictions, a fork wherever a second node goes on from the same one, and a name for the thread of every branch.
+//! An adapter that knows what its harness did, because the log says so, writes a [`Script`]: one
+//! [`Node`] for everything that brings something into a context, calls the model, or rewrites the
+//! list that the next request holds. Playing the script gives contexts, generations and evictions,
+//! a fork wherever a second node goes on from the same one, and a name for the thread of every
+//! branch.
 mod list;
 mod part;
 mod play;
@@ -42,7 +44,8 @@ struct Conversation {
 }
 
 impl Script {
-    /// A script of what `harness` wrote, message by message, with the main thread and nothing in it.
+    /// A script of what `harness` wrote, message by message, with the main thread and nothing in
+    /// it.
     pub(crate) fn new(harness: &str, options: ReadOptions) -> Self {
         Self::of(Draft::new(harness, Fidelity::Message, options))
     }
@@ -66,12 +69,19 @@ impl Script {
 
     /// Adds a thread of a rollout of its own.
     pub(crate) fn conversation_of(&mut self, rollout: &str, name: impl Into<String>) -> usize {
-        self.conversations.push(Conversation { name: name.into(), rollout: Some(rollout.to_owned()) });
+        self.conversations
+            .push(Conversation { name: name.into(), rollout: Some(rollout.to_owned()) });
         self.conversations.len() - 1
     }
 
     /// Adds a node behind `parent`, which must be there already.
-    pub(crate) fn push(&mut self, parent: Option<usize>, conversation: usize, spot: &Spot, step: Step) -> usize {
+    pub(crate) fn push(
+        &mut self,
+        parent: Option<usize>,
+        conversation: usize,
+        spot: &Spot,
+        step: Step,
+    ) -> usize {
         let parent = parent.filter(|&parent| parent < self.nodes.len());
         self.nodes.push(Node { parent, conversation, spot: spot.clone(), step, fork: None });
         self.nodes.len() - 1
@@ -120,7 +130,9 @@ impl Script {
     /// [`HarnessError::Rejected`] with every fault of the files.
     pub(crate) fn play(mut self) -> Result<Conversion, HarnessError> {
         for (kind, (at, count)) in std::mem::take(&mut self.unknown) {
-            let message = format!("type {kind:?} is not known to this adapter; what is of it ({count}) is taken as no context");
+            let message = format!(
+                "type {kind:?} is not known to this adapter; what is of it ({count}) is taken as no context"
+            );
             self.draft.warn(&at, "type", "unknown-type", message);
         }
         play::play(&mut self);

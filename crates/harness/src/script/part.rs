@@ -20,7 +20,10 @@ pub(crate) struct Spot {
 impl Spot {
     /// A segment that was read here, under the harness's own key.
     pub(crate) fn segment(&self, key: impl Into<String>, segment: Segment) -> Segment {
-        Segment { source: Some(Source { file: self.file, line: self.at.line, key: key.into() }), ..segment }
+        Segment {
+            source: Some(Source { file: self.file, line: self.at.line, key: key.into() }),
+            ..segment
+        }
     }
 }
 
@@ -50,13 +53,15 @@ pub(crate) fn result(call: &str, text: impl Into<String>, is_error: bool) -> Seg
     segment
 }
 
-/// A text that quotes what a call said, as the words around it and the call's own segment; none where it does not quote it.
+/// A text that quotes what a call said, as the words around it and the call's own segment; none
+/// where it does not quote it.
 pub(crate) fn quoting(text: &Segment, said: &str, own: Item) -> Option<Vec<Item>> {
     let said = said.trim();
     let whole = text.text.as_deref().filter(|_| !said.is_empty())?;
     let (before, after) = whole.split_once(said)?;
     let words = |words: &str, open| {
-        let segment = Segment { origin: Origin::Harness, open, text: Some(words.to_owned()), ..text.clone() };
+        let segment =
+            Segment { origin: Origin::Harness, open, text: Some(words.to_owned()), ..text.clone() };
         (!words.is_empty()).then(|| Item::New(vec![segment]))
     };
     Some([words(before, true), Some(own), words(after, false)].into_iter().flatten().collect())
@@ -66,12 +71,14 @@ pub(crate) fn quoting(text: &Segment, said: &str, own: Item) -> Option<Vec<Item>
 pub(crate) fn content_number(segments: &[Segment]) -> u64 {
     let mut hasher = FxHasher::default();
     for segment in segments {
-        (segment.role, segment.part, segment.text.as_deref(), segment.result_of.as_deref()).hash(&mut hasher);
+        (segment.role, segment.part, segment.text.as_deref(), segment.result_of.as_deref())
+            .hash(&mut hasher);
     }
     hasher.finish()
 }
 
-/// A number for everything that was read of a record, so that two of one id are told apart without keeping them.
+/// A number for everything that was read of a record, so that two of one id are told apart without
+/// keeping them.
 pub(crate) fn content_of(record: &impl Debug) -> u64 {
     struct Hashed(FxHasher);
     impl Write for Hashed {

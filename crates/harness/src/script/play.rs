@@ -1,7 +1,7 @@
 //! A script played into records.
 use pleach_tree::{
-    By, ByKind, Evict, Evicted, Extra, ForkReason, Generation, GenerationId, Origin, Part, Place, Replacement, Segment,
-    SegmentId, Source,
+    By, ByKind, Evict, Evicted, Extra, ForkReason, Generation, GenerationId, Origin, Part, Place,
+    Replacement, Segment, SegmentId, Source,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -54,19 +54,31 @@ impl Shape {
     /// How nodes hang together, and each as a node of the tree of calls.
     fn of(nodes: &[Node]) -> (Self, Vec<Branch>) {
         let none = || vec![false; nodes.len()];
-        let mut shape = Self { own: vec![0; nodes.len()], all: vec![0; nodes.len()], met: none(), calls: none() };
+        let mut shape = Self {
+            own: vec![0; nodes.len()],
+            all: vec![0; nodes.len()],
+            met: none(),
+            calls: none(),
+        };
         let mut branches = Vec::with_capacity(nodes.len());
         for (at, node) in nodes.iter().enumerate() {
-            let parent = node.parent.filter(|&parent| nodes[parent].conversation == node.conversation);
+            let parent =
+                node.parent.filter(|&parent| nodes[parent].conversation == node.conversation);
             parent.into_iter().for_each(|parent| shape.own[parent] += 1);
             node.parent.into_iter().for_each(|parent| shape.all[parent] += 1);
             let is_call = matches!(node.step, Step::Call(_));
-            branches.push(Branch { parent, conversation: node.conversation, place: at as u64, is_call });
+            branches.push(Branch {
+                parent,
+                conversation: node.conversation,
+                place: at as u64,
+                is_call,
+            });
         }
         (shape, branches)
     }
 
-    /// Why a node opens a branch: it is in another conversation than the one it goes on from, or not the first that goes on from it.
+    /// Why a node opens a branch: it is in another conversation than the one it goes on from, or
+    /// not the first that goes on from it.
     fn opens(&mut self, nodes: &[Node], at: usize) -> Option<ForkReason> {
         let node = &nodes[at];
         let parent = node.parent?;
@@ -87,7 +99,8 @@ pub(super) fn play(script: &mut Script) {
     let mut nodes = std::mem::take(&mut script.nodes);
     let (mut shape, branches) = Shape::of(&nodes);
     let order: Vec<usize> = (0..nodes.len()).collect();
-    let conversations: Vec<&str> = script.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
+    let conversations: Vec<&str> =
+        script.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
     let threads = threads::names(&branches, &order, &conversations);
     let told = |node: &Node| match &node.step {
         Step::List(list) => list.items.iter().any(|item| matches!(item, Item::Told(_))),
@@ -112,7 +125,8 @@ pub(super) fn play(script: &mut Script) {
             None => State::default(),
             Some(parent) => {
                 left[parent] -= 1;
-                if left[parent] == 0 { states[parent].take() } else { states[parent].clone() }.unwrap_or_default()
+                if left[parent] == 0 { states[parent].take() } else { states[parent].clone() }
+                    .unwrap_or_default()
             }
         };
         if let (Some(parent), Some(reason)) = (parent, shape.opens(&nodes, at))
@@ -136,7 +150,14 @@ pub(super) fn play(script: &mut Script) {
 }
 
 impl Play<'_> {
-    fn step(&mut self, at: usize, step: Step, spot: &Spot, state: &mut State, thread: (&str, Option<&str>)) {
+    fn step(
+        &mut self,
+        at: usize,
+        step: Step,
+        spot: &Spot,
+        state: &mut State,
+        thread: (&str, Option<&str>),
+    ) {
         match step {
             Step::Put(segments) => {
                 let written = self.write(segments, spot);
@@ -184,7 +205,14 @@ impl Play<'_> {
         }
     }
 
-    fn call(&mut self, at: usize, call: Call, spot: &Spot, state: &mut State, thread: (&str, Option<&str>)) {
+    fn call(
+        &mut self,
+        at: usize,
+        call: Call,
+        spot: &Spot,
+        state: &mut State,
+        thread: (&str, Option<&str>),
+    ) {
         self.settle(state);
         let held = match state.held {
             Some(held) => held,
@@ -194,10 +222,16 @@ impl Play<'_> {
         if self.draft.ledger.extent(held).0 == 0 {
             let message = "nothing stands before the call; its text carries no loss";
             self.draft.fault(&spot.at, "", "empty-context", message);
-            output.iter_mut().filter(|said| said.origin == Origin::Policy).for_each(|said| said.origin = Origin::ExternalModel);
+            output
+                .iter_mut()
+                .filter(|said| said.origin == Origin::Policy)
+                .for_each(|said| said.origin = Origin::ExternalModel);
         }
         let mut unrecorded = call.unrecorded;
-        if output.iter().any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy) {
+        if output
+            .iter()
+            .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy)
+        {
             unrecorded.push("reasoning".into());
         }
         let written = self.write(output, spot);
@@ -220,7 +254,9 @@ impl Play<'_> {
     pub(super) fn by(&self, change: &Change) -> By {
         match &change.author {
             Author::Known(by) => by.clone(),
-            Author::Of(node) => self.generations[*node].map_or_else(|| By::new(ByKind::Unknown), By::policy),
+            Author::Of(node) => {
+                self.generations[*node].map_or_else(|| By::new(ByKind::Unknown), By::policy)
+            }
         }
     }
 
@@ -242,14 +278,17 @@ impl Play<'_> {
                     self.forms.entry(root).or_default().push(put);
                 }
                 None => {
-                    let message = format!("the result of call {call} is not in the context; it is passed over");
+                    let message = format!(
+                        "the result of call {call} is not in the context; it is passed over"
+                    );
                     self.draft.fault(&spot.at, swap.key, "cleared-missing", message);
                 }
             }
         }
         let Some(held) = state.held.filter(|_| !evicted.is_empty()) else { return };
         let put = evicted.iter().map(|hole| holes[hole]).collect();
-        let list: Vec<SegmentId> = list.into_iter().map(|id| holes.get(&id).copied().unwrap_or(id)).collect();
+        let list: Vec<SegmentId> =
+            list.into_iter().map(|id| holes.get(&id).copied().unwrap_or(id)).collect();
         let evict = Evict {
             context: held.id,
             from: held.id,

@@ -60,7 +60,8 @@ pub(crate) enum Item {
     Listed(usize, Range<usize>),
     /// Segments that were not there before.
     New(Vec<Segment>),
-    /// A message given by its content: the one of the same content that is there already, else a new one.
+    /// A message given by its content: the one of the same content that is there already, else a
+    /// new one.
     Told(Vec<Segment>),
 }
 
@@ -75,11 +76,17 @@ pub(crate) enum Back {
 
 impl Back {
     /// The node to go on from; where that is inside a list, one that cuts it is added.
-    pub(crate) fn node(self, script: &mut Script, conversation: usize, spot: &Spot) -> Option<usize> {
+    pub(crate) fn node(
+        self,
+        script: &mut Script,
+        conversation: usize,
+        spot: &Spot,
+    ) -> Option<usize> {
         match self {
             Self::To(node) => node,
             Self::Into(node, count) => {
-                let change = Change::new(ReplacementKind::None).by(Author::Known(By::new(ByKind::Human)));
+                let change =
+                    Change::new(ReplacementKind::None).by(Author::Known(By::new(ByKind::Human)));
                 let list = List { items: vec![Item::Listed(node, 0..count)], change };
                 Some(script.push(Some(node), conversation, spot, Step::List(Box::new(list))))
             }
@@ -104,7 +111,8 @@ pub(crate) struct Change {
     pub(crate) author: Author,
     pub(crate) trigger: Option<Trigger>,
     pub(crate) evidence: Evidence,
-    /// Whether the log records it as a compaction, so that one which removes nothing is worth a word.
+    /// Whether the log records it as a compaction, so that one which removes nothing is worth a
+    /// word.
     pub(crate) compacts: bool,
 }
 

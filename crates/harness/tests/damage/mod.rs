@@ -17,7 +17,8 @@ pub(crate) enum Damage {
     SwapLines(Index, Index),
     RepeatLine(Index, Index),
     Splice(&'static str, Index),
-    /// Gives the value of one string the place of another one's, which makes dangling parents, circles and repeated ids.
+    /// Gives the value of one string the place of another one's, which makes dangling parents,
+    /// circles and repeated ids.
     SwapStrings(Index, Index),
 }
 
@@ -36,7 +37,8 @@ pub(crate) fn damage(fixtures: &'static [&'static str]) -> impl Strategy<Value =
 }
 
 pub(crate) fn apply(text: Vec<u8>, damage: &Damage) -> Vec<u8> {
-    let mut lines: Vec<Vec<u8>> = text.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> =
+        text.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
     if lines.is_empty() {
         return text;
     }
@@ -70,8 +72,10 @@ pub(crate) fn apply(text: Vec<u8>, damage: &Damage) -> Vec<u8> {
 
 fn swap_strings(text: Vec<u8>, a: Index, b: Index) -> Vec<u8> {
     let mut pieces: Vec<Vec<u8>> = text.split(|&byte| byte == b'"').map(<[u8]>::to_vec).collect();
-    let values: Vec<usize> =
-        (1..pieces.len()).step_by(2).filter(|&at| pieces.get(at + 1).is_some_and(|next| next != b":")).collect();
+    let values: Vec<usize> = (1..pieces.len())
+        .step_by(2)
+        .filter(|&at| pieces.get(at + 1).is_some_and(|next| next != b":"))
+        .collect();
     if values.is_empty() {
         return text;
     }

@@ -1,7 +1,8 @@
 //! Compressed files that are damaged.
 use std::io::Write;
 
-/// A text as two of them: one of which nothing can be read, and one that is cut off behind its last line.
+/// A text as two of them: one of which nothing can be read, and one that is cut off behind its last
+/// line.
 pub(crate) fn damaged(text: &[u8]) -> [Vec<u8>; 2] {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(text).unwrap();

@@ -3,7 +3,9 @@
 /// A prompt; no parent is a start.
 pub(crate) fn user(uuid: &str, parent: &str, text: &str) -> String {
     let parent = if parent.is_empty() { "null".into() } else { format!("{parent:?}") };
-    format!(r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"role":"user","content":"{text}"}}}}"#)
+    format!(
+        r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"role":"user","content":"{text}"}}}}"#
+    )
 }
 
 fn said(uuid: &str, parent: &str, message: &str, block: &str) -> String {
@@ -19,7 +21,12 @@ pub(crate) fn says(uuid: &str, parent: &str, message: &str) -> String {
 
 /// A call that calls a tool.
 pub(crate) fn calls(uuid: &str, parent: &str, message: &str, call: &str) -> String {
-    said(uuid, parent, message, &format!(r#"{{"type":"tool_use","id":"{call}","name":"Read","input":{{}}}}"#))
+    said(
+        uuid,
+        parent,
+        message,
+        &format!(r#"{{"type":"tool_use","id":"{call}","name":"Read","input":{{}}}}"#),
+    )
 }
 
 /// The result of a tool call.

@@ -37,7 +37,9 @@ fn goes_on(group: &[&Segment], segment: &Segment) -> bool {
 }
 
 fn same(one: &Segment, other: &Segment) -> bool {
-    let key = |segment: &Segment| segment.source.as_ref().map(|source| source.key.clone()).expect("it has a source");
+    let key = |segment: &Segment| {
+        segment.source.as_ref().map(|source| source.key.clone()).expect("it has a source")
+    };
     one.role == other.role && one.role != Role::Tool && key(one) == key(other)
 }
 
@@ -50,8 +52,12 @@ fn message(group: &[&Segment], names: &HashMap<String, String>) -> Value {
     let assistant = group[0].role == Role::Assistant;
     for (field, part) in [("content", Part::Content), ("reasoning_content", Part::Reasoning)] {
         let of = |segment: &&&Segment| !assistant || segment.part.unwrap_or(Part::Content) == part;
-        let texts: Vec<&Segment> =
-            group.iter().filter(of).copied().filter(|segment| segment.text.as_deref() != Some("")).collect();
+        let texts: Vec<&Segment> = group
+            .iter()
+            .filter(of)
+            .copied()
+            .filter(|segment| segment.text.as_deref() != Some(""))
+            .collect();
         let mut joined = String::new();
         for (index, segment) in texts.iter().enumerate() {
             if index > 0 && !texts[index - 1].open && same(texts[index - 1], segment) {

@@ -1,8 +1,8 @@
 //! Sessions made by random actions of a policy, its tools, a person and a harness that evicts.
 use pleach_tree::{
-    Append, BranchTree, By, ContextId, Evict, Evicted, Evidence, Extra, Fidelity, Fork, ForkReason, Generation, GenerationId,
-    Header, Origin, Part, Place, ReadOptions, Record, Replace, Replacement, ReplacementKind, Role, Segment, SegmentId, Source,
-    Trigger,
+    Append, BranchTree, By, ContextId, Evict, Evicted, Evidence, Extra, Fidelity, Fork, ForkReason,
+    Generation, GenerationId, Header, Origin, Part, Place, ReadOptions, Record, Replace,
+    Replacement, ReplacementKind, Role, Segment, SegmentId, Source, Trigger,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -48,7 +48,12 @@ fn text() -> impl Strategy<Value = String> {
 
 /// One action of a random session.
 pub(crate) fn action() -> impl Strategy<Value = Action> {
-    let call = (prop::option::of(text()), text(), prop::collection::vec(text(), 0..3), prop::collection::vec(text(), 3));
+    let call = (
+        prop::option::of(text()),
+        text(),
+        prop::collection::vec(text(), 0..3),
+        prop::collection::vec(text(), 3),
+    );
     prop_oneof![
         2 => prop::collection::vec((text(), any::<bool>()), 1..4).prop_map(Action::Ask),
         5 => call.prop_map(|(reasoning, content, calls, results)| Action::Call { reasoning, content, calls, results }),
@@ -92,12 +97,19 @@ impl Session {
     pub(crate) fn of(actions: &[Action]) -> Self {
         let mut session = Self::new();
         actions.iter().for_each(|action| session.act(action));
-        session.act(&Action::Call { reasoning: None, content: "done".into(), calls: vec![], results: vec![] });
+        session.act(&Action::Call {
+            reasoning: None,
+            content: "done".into(),
+            calls: vec![],
+            results: vec![],
+        });
         session
     }
 
     pub(crate) fn tree(&self) -> BranchTree {
-        BranchTree::from_records(self.records.clone(), "session", ReadOptions::STRICT).expect("the session is sound").0
+        BranchTree::from_records(self.records.clone(), "session", ReadOptions::STRICT)
+            .expect("the session is sound")
+            .0
     }
 
     pub(crate) fn act(&mut self, action: &Action) {
@@ -109,8 +121,12 @@ impl Session {
                     self.last().open = *open;
                 }
             }
-            Action::Call { reasoning, content, calls, results } => self.call(reasoning.as_deref(), content, calls, results),
-            Action::Evict { picks, with, each, place } => self.evict(picks, with.as_deref(), *each, *place),
+            Action::Call { reasoning, content, calls, results } => {
+                self.call(reasoning.as_deref(), content, calls, results)
+            }
+            Action::Evict { picks, with, each, place } => {
+                self.evict(picks, with.as_deref(), *each, *place)
+            }
             Action::Snapshot(picks) => self.snapshot(picks),
             Action::Rewind(pick) => self.rewind(*pick),
         }
@@ -123,11 +139,21 @@ impl Session {
         id
     }
 
-    fn segment(&mut self, role: Role, origin: Origin, text: &str, key: Option<String>) -> SegmentId {
+    fn segment(
+        &mut self,
+        role: Role,
+        origin: Origin,
+        text: &str,
+        key: Option<String>,
+    ) -> SegmentId {
         let id = SegmentId(self.segments);
         self.segments += 1;
         let mut segment = Segment::new(id, role, origin).with_text(text);
-        segment.source = Some(Source { file: 0, line: u64::from(id.0) + 1, key: key.unwrap_or_else(|| format!("s{}", id.0)) });
+        segment.source = Some(Source {
+            file: 0,
+            line: u64::from(id.0) + 1,
+            key: key.unwrap_or_else(|| format!("s{}", id.0)),
+        });
         self.records.push(Record::Segment(segment));
         id
     }
@@ -153,8 +179,15 @@ impl Session {
         context
     }
 
-    fn call(&mut self, reasoning: Option<&str>, content: &str, calls: &[String], results: &[String]) {
-        let context = self.context.filter(|_| self.pending.is_empty()).unwrap_or_else(|| self.flush());
+    fn call(
+        &mut self,
+        reasoning: Option<&str>,
+        content: &str,
+        calls: &[String],
+        results: &[String],
+    ) {
+        let context =
+            self.context.filter(|_| self.pending.is_empty()).unwrap_or_else(|| self.flush());
         let id = GenerationId(self.calls);
         self.calls += 1;
         let key = || Some(format!("m{}", id.0));
@@ -166,7 +199,8 @@ impl Session {
         output.push(self.segment(Role::Assistant, Origin::Policy, content, key()));
         for (index, input) in calls.iter().enumerate() {
             let call = format!("c{}-{index}", id.0);
-            let text = json!({"id": call, "name": "run", "input": {"command": input, "n": 1}}).to_string();
+            let text =
+                json!({"id": call, "name": "run", "input": {"command": input, "n": 1}}).to_string();
             output.push(self.segment(Role::Assistant, Origin::Policy, &text, key()));
             (self.last().part, self.last().calls) = (Some(Part::ToolCall), vec![call]);
         }
@@ -183,7 +217,8 @@ impl Session {
             self.flush();
         }
         let Some(from) = self.context else { return };
-        let mut picked: Vec<usize> = picks.iter().map(|&pick| pick as usize % self.list.len()).collect();
+        let mut picked: Vec<usize> =
+            picks.iter().map(|&pick| pick as usize % self.list.len()).collect();
         picked.sort_unstable();
         picked.dedup();
         picked.retain(|&at| at > 1);
@@ -191,11 +226,14 @@ impl Session {
             return;
         }
         let count = if each { picked.len() } else { 1 };
-        let segments: Vec<SegmentId> =
-            with.map_or(Vec::new(), |text| (0..count).map(|_| self.segment(Role::User, Origin::Harness, text, None)).collect());
-        let place = [Place::InPlace, Place::BeforeFirst, Place::AfterKept, Place::Head][place as usize];
+        let segments: Vec<SegmentId> = with.map_or(Vec::new(), |text| {
+            (0..count).map(|_| self.segment(Role::User, Origin::Harness, text, None)).collect()
+        });
+        let place =
+            [Place::InPlace, Place::BeforeFirst, Place::AfterKept, Place::Head][place as usize];
         let context = ContextId(self.contexts.len() as u32);
-        let evicted: Vec<Evicted> = picked.iter().map(|&at| Evicted::whole(self.list[at])).collect();
+        let evicted: Vec<Evicted> =
+            picked.iter().map(|&at| Evicted::whole(self.list[at])).collect();
         self.records.push(Record::Evict(Box::new(Evict {
             context,
             from,
@@ -222,7 +260,13 @@ impl Session {
             }
         }
         let context = ContextId(self.contexts.len() as u32);
-        self.records.push(Record::Replace(Replace { context, from, segments, by: None, extra: Extra::new() }));
+        self.records.push(Record::Replace(Replace {
+            context,
+            from,
+            segments,
+            by: None,
+            extra: Extra::new(),
+        }));
         self.reread(context);
     }
 
@@ -234,7 +278,12 @@ impl Session {
         let (from, list) = self.contexts[pick as usize % self.contexts.len()].clone();
         self.list = list;
         let context = ContextId(self.contexts.len() as u32);
-        self.records.push(Record::Fork(Fork { context, from, reason: ForkReason::Rewind, extra: Extra::new() }));
+        self.records.push(Record::Fork(Fork {
+            context,
+            from,
+            reason: ForkReason::Rewind,
+            extra: Extra::new(),
+        }));
         self.made(context);
     }
 

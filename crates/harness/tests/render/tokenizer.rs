@@ -9,8 +9,7 @@ use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::pre_tokenizers::whitespace::WhitespaceSplit;
 use tokenizers::{AddedToken, NormalizerWrapper, Tokenizer};
 
-const WORDS: &str =
-    "be brief hello there assistant user system yes done the policy said that it ran a command\n\n and\n\nso on\n";
+const WORDS: &str = "be brief hello there assistant user system yes done the policy said that it ran a command\n\n and\n\nso on\n";
 
 /// A tokenizer in a folder of its own, with the files that Hugging Face would have there.
 pub(crate) fn folder(tokenizer: &Tokenizer, template: &str) -> TempDir {
@@ -27,8 +26,13 @@ fn special(tokenizer: &mut Tokenizer) {
 
 fn trained(mut tokenizer: Tokenizer) -> Tokenizer {
     let alphabet = ByteLevel::alphabet().into_iter().collect();
-    let trainer = BpeTrainer::builder().vocab_size(420).min_frequency(1).initial_alphabet(alphabet).show_progress(false);
-    let mut trainer = TrainerWrapper::from(trainer.special_tokens(vec![AddedToken::from("<unk>", true)]).build());
+    let trainer = BpeTrainer::builder()
+        .vocab_size(420)
+        .min_frequency(1)
+        .initial_alphabet(alphabet)
+        .show_progress(false);
+    let mut trainer =
+        TrainerWrapper::from(trainer.special_tokens(vec![AddedToken::from("<unk>", true)]).build());
     tokenizer.train(&mut trainer, [WORDS, "\n\n\n", "hello there\n\n"].into_iter()).unwrap();
     tokenizer
 }
@@ -53,17 +57,19 @@ pub(crate) fn first_word() -> Tokenizer {
     tokenizer
 }
 
-/// Every stretch is begun with a sign, and blanks are replaced, before the model sees it as one, as in older Llama-2
-/// tokenizers.
+/// Every stretch is begun with a sign, and blanks are replaced, before the model sees it as one, as
+/// in older Llama-2 tokenizers.
 pub(crate) fn prepended() -> Tokenizer {
     let mut tokenizer = trained(Tokenizer::new(BPE::default()));
-    let steps = [NormalizerWrapper::from(Prepend::new("▁".into())), Replace::new(" ", "▁").unwrap().into()];
+    let steps =
+        [NormalizerWrapper::from(Prepend::new("▁".into())), Replace::new(" ", "▁").unwrap().into()];
     tokenizer.with_normalizer(Some(Sequence::new(steps.into()))).unwrap();
     special(&mut tokenizer);
     tokenizer
 }
 
-/// Whole words in lower case, and added tokens that take white space with them, are words, or match after lowering.
+/// Whole words in lower case, and added tokens that take white space with them, are words, or match
+/// after lowering.
 pub(crate) fn greedy() -> Tokenizer {
     let words = ["<unk>", "hello", "there", "be", "brief", "assistant", "user", "done", "yes"];
     let vocab = words.iter().zip(0..).map(|(word, id)| ((*word).to_owned(), id)).collect();

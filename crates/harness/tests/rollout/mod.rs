@@ -7,7 +7,12 @@ pub(crate) fn line(kind: &str, payload: &str) -> String {
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn meta(rest: &str) -> String {
-    line("session_meta", &format!(r#"{{"id":"own","cli_version":"0.98.0","base_instructions":{{"text":"be good"}}{rest}}}"#))
+    line(
+        "session_meta",
+        &format!(
+            r#"{{"id":"own","cli_version":"0.98.0","base_instructions":{{"text":"be good"}}{rest}}}"#
+        ),
+    )
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
@@ -18,7 +23,9 @@ pub(crate) fn turn() -> String {
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn message(role: &str, text: &str) -> String {
     let kind = if role == "assistant" { "output_text" } else { "input_text" };
-    format!(r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}"#)
+    format!(
+        r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}"#
+    )
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
@@ -28,14 +35,20 @@ pub(crate) fn said(role: &str, text: &str) -> String {
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn calls(call: &str) -> String {
-    let item =
-        format!(r#"{{"type":"function_call","name":"shell","arguments":"{{\"command\": [\"ls\"]}}","call_id":"{call}"}}"#);
+    let item = format!(
+        r#"{{"type":"function_call","name":"shell","arguments":"{{\"command\": [\"ls\"]}}","call_id":"{call}"}}"#
+    );
     line("response_item", &item)
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn output(call: &str) -> String {
-    line("response_item", &format!(r#"{{"type":"function_call_output","call_id":"{call}","output":"out of {call}"}}"#))
+    line(
+        "response_item",
+        &format!(
+            r#"{{"type":"function_call_output","call_id":"{call}","output":"out of {call}"}}"#
+        ),
+    )
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
@@ -45,12 +58,17 @@ pub(crate) fn event(payload: &str) -> String {
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn used(total: u32) -> String {
-    event(&format!(r#"{{"type":"token_count","info":{{"total_token_usage":{{"total_tokens":{total}}}}}}}"#))
+    event(&format!(
+        r#"{{"type":"token_count","info":{{"total_token_usage":{{"total_tokens":{total}}}}}}}"#
+    ))
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn compacted(message: &str, list: &[String]) -> String {
-    line("compacted", &format!(r#"{{"message":"{message}","replacement_history":[{}]}}"#, list.join(",")))
+    line(
+        "compacted",
+        &format!(r#"{{"message":"{message}","replacement_history":[{}]}}"#, list.join(",")),
+    )
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]

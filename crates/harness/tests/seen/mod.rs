@@ -15,12 +15,16 @@ pub(crate) fn marked(text: &str) -> Vec<u8> {
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn read(name: &str, text: &str, beside: &[(&str, &str)]) -> (BranchTree, Report) {
     let beside = beside.iter().map(|(name, text)| ((*name).to_owned(), marked(text)));
-    built(convert_from(&Input::memory(name, marked(text), beside), None, ReadOptions::STRICT).unwrap())
+    built(
+        convert_from(&Input::memory(name, marked(text), beside), None, ReadOptions::STRICT)
+            .unwrap(),
+    )
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn built(conversion: Conversion) -> (BranchTree, Report) {
-    let (tree, _) = BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::from_records(conversion.records, "records", ReadOptions::STRICT).unwrap();
     (tree, conversion.report)
 }
 
@@ -29,14 +33,20 @@ pub(crate) fn built(conversion: Conversion) -> (BranchTree, Report) {
 pub(crate) fn seen(tree: &BranchTree) -> Vec<String> {
     let key = |id| tree.segment(id).unwrap().source.as_ref().unwrap().key.clone();
     let shown = tree.generations().map(|generation| {
-        let context: Vec<String> = tree.spans(generation.context).unwrap().iter().map(|span| key(span.segment)).collect();
+        let context: Vec<String> =
+            tree.spans(generation.context).unwrap().iter().map(|span| key(span.segment)).collect();
         let output: Vec<String> = generation.output.iter().map(|&id| key(id)).collect();
-        format!("{}: {} > {}", generation.thread, context.join(" "), output.join(" ")).replace(U, "U")
+        format!("{}: {} > {}", generation.thread, context.join(" "), output.join(" "))
+            .replace(U, "U")
     });
     shown.collect()
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs of this module")]
 pub(crate) fn codes(report: &Report) -> Vec<String> {
-    report.diagnostics.iter().map(|found| found.fault.to_string().split(':').next().unwrap().to_owned()).collect()
+    report
+        .diagnostics
+        .iter()
+        .map(|found| found.fault.to_string().split(':').next().unwrap().to_owned())
+        .collect()
 }

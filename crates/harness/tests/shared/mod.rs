@@ -15,7 +15,8 @@ pub(crate) const SESSIONS: [&str; 5] = [
 ];
 
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts/claude-code");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts/claude-code");
     let path = folder.join(name).with_extension("jsonl");
     if !path.exists() {
         eprintln!("skipped: {name} is not there");
@@ -39,10 +40,14 @@ pub(crate) fn sessions() -> impl Iterator<Item = Session> {
 pub(crate) fn session(name: &'static str) -> Option<Session> {
     let path = path(name)?;
     let conversion = convert(&path, ReadOptions::LENIENT).unwrap();
-    let (tree, _) = BranchTree::from_records(conversion.records.clone(), name, ReadOptions::STRICT).unwrap();
+    let (tree, _) =
+        BranchTree::from_records(conversion.records.clone(), name, ReadOptions::STRICT).unwrap();
     let read = |file: &String| {
         let text = std::fs::read_to_string(path.with_file_name("").join(file)).unwrap();
-        text.split('\n').filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.split('\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     };
     let lines = tree.header().files.iter().map(read).collect();
     Some(Session { name, conversion, tree, lines })
@@ -62,7 +67,8 @@ impl Session {
 
 /// The message id of a line of a call.
 pub(crate) fn call_of(line: &Value) -> Option<&str> {
-    (line["type"] == "assistant" && line["message"]["model"] != "<synthetic>").then(|| line["message"]["id"].as_str().unwrap())
+    (line["type"] == "assistant" && line["message"]["model"] != "<synthetic>")
+        .then(|| line["message"]["id"].as_str().unwrap())
 }
 
 pub(crate) fn text(segment: &Segment) -> &str {

@@ -1,9 +1,16 @@
-//! Records as lines of text: each context by what its segments say, shortened, and each call by what it said.
+//! Records as lines of text: each context by what its segments say, shortened, and each call by
+//! what it said.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 use pleach_harness::{Conversion, Harness, HarnessError, Input, ReadOptions, convert_from};
-use pleach_tree::{BranchTree, ContextId, Evict, Evicted, Record, Report, Segment, SegmentId, Span};
+use pleach_tree::{
+    BranchTree, ContextId, Evict, Evicted, Record, Report, Segment, SegmentId, Span,
+};
 
-pub(crate) fn convert_text(text: &str, harness: Option<Harness>, options: ReadOptions) -> Result<Conversion, HarnessError> {
+pub(crate) fn convert_text(
+    text: &str,
+    harness: Option<Harness>,
+    options: ReadOptions,
+) -> Result<Conversion, HarnessError> {
     convert_from(&Input::memory("log.jsonl", text.as_bytes().to_vec(), []), harness, options)
 }
 
@@ -26,12 +33,18 @@ pub(crate) fn told_of(conversion: &Conversion) -> String {
                 out.push(format!("{} = {from} and more", record.context));
             }
             Record::Evict(record) => out.push(evict(&tree, record)),
-            Record::Replace(record) => {
-                out.push(format!("{} = {} as a new list\n{}", record.context, record.from, list(&tree, record.context)))
+            Record::Replace(record) => out.push(format!(
+                "{} = {} as a new list\n{}",
+                record.context,
+                record.from,
+                list(&tree, record.context)
+            )),
+            Record::Fork(record) => {
+                out.push(format!("{} = {} again, {:?}", record.context, record.from, record.reason))
             }
-            Record::Fork(record) => out.push(format!("{} = {} again, {:?}", record.context, record.from, record.reason)),
             Record::Generation(generation) => {
-                let said: Vec<String> = generation.output.iter().map(|id| brief(tree.segment(*id).unwrap())).collect();
+                let said: Vec<String> =
+                    generation.output.iter().map(|id| brief(tree.segment(*id).unwrap())).collect();
                 let unrecorded = if generation.unrecorded.is_empty() {
                     String::new()
                 } else {
@@ -76,7 +89,8 @@ pub(crate) fn rejected(text: &str, harness: Harness) -> String {
 fn evict(tree: &BranchTree, record: &Evict) -> String {
     let gone: Vec<String> = record.evicted.iter().map(|evicted| range(tree, evicted)).collect();
     let put = record.replacement.as_ref().map_or("nothing".into(), |put| {
-        let put_for: Vec<String> = put.segments.iter().map(|id| brief(tree.segment(*id).unwrap())).collect();
+        let put_for: Vec<String> =
+            put.segments.iter().map(|id| brief(tree.segment(*id).unwrap())).collect();
         format!("{:?} {:?} {}", put.kind, put.place, put_for.join(" | "))
     });
     let by = record.by.as_ref().map_or("nobody".into(), |by| {
@@ -84,26 +98,36 @@ fn evict(tree: &BranchTree, record: &Evict) -> String {
         format!("{:?} {name}", by.kind).trim_end().to_owned()
     });
     let evidence = record.evidence.map_or(String::new(), |evidence| format!(", {evidence:?}"));
-    format!("{} = {} without {}\n    for it {put} by {by}{evidence}", record.context, record.from, gone.join(" | "))
+    format!(
+        "{} = {} without {}\n    for it {put} by {by}{evidence}",
+        record.context,
+        record.from,
+        gone.join(" | ")
+    )
 }
 
 fn range(tree: &BranchTree, evicted: &Evicted) -> String {
     let segment = tree.segment(evicted.segment).unwrap();
     match evicted.tokens {
-        Some((start, end)) => format!("{:?}", &segment.tokens.as_ref().unwrap()[start as usize..end as usize]),
+        Some((start, end)) => {
+            format!("{:?}", &segment.tokens.as_ref().unwrap()[start as usize..end as usize])
+        }
         None => brief(segment),
     }
 }
 
 fn list(tree: &BranchTree, context: ContextId) -> String {
-    let spans: Vec<String> = tree.spans(context).unwrap().iter().map(|span| part(tree, *span)).collect();
+    let spans: Vec<String> =
+        tree.spans(context).unwrap().iter().map(|span| part(tree, *span)).collect();
     format!("    [{}]", spans.join(" | "))
 }
 
 fn part(tree: &BranchTree, span: Span) -> String {
     let segment = tree.segment(span.segment).unwrap();
     match &segment.tokens {
-        Some(tokens) => format!("{}{:?}", mark(segment), &tokens[span.start as usize..span.end as usize]),
+        Some(tokens) => {
+            format!("{}{:?}", mark(segment), &tokens[span.start as usize..span.end as usize])
+        }
         None => brief(segment),
     }
 }
@@ -129,5 +153,8 @@ fn mark(segment: &Segment) -> String {
 /// The ids of segments that are the output of more than one call.
 pub(crate) fn trained_twice(tree: &BranchTree) -> Vec<SegmentId> {
     let mut seen = std::collections::HashSet::new();
-    tree.generations().flat_map(|generation| generation.output.clone()).filter(|id| !seen.insert(*id)).collect()
+    tree.generations()
+        .flat_map(|generation| generation.output.clone())
+        .filter(|id| !seen.insert(*id))
+        .collect()
 }

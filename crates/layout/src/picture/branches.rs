@@ -18,9 +18,12 @@ impl Branch {
     }
 }
 
-/// Where the branches of a packed trie attach, by token. In depth-first order these brackets nest and never cross.
+/// Where the branches of a packed trie attach, by token. In depth-first order these brackets nest
+/// and never cross.
 pub(super) fn find(layout: &Layout, chosen: &Chosen) -> Vec<Branch> {
-    let (Some(parents), Some(start)) = (&layout.parents, chosen.start(0)) else { return Vec::new() };
+    let (Some(parents), Some(start)) = (&layout.parents, chosen.start(0)) else {
+        return Vec::new();
+    };
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     for (token, &parent) in parents.iter().enumerate() {
         if let Ok(parent) = usize::try_from(parent)
@@ -32,7 +35,11 @@ pub(super) fn find(layout: &Layout, chosen: &Chosen) -> Vec<Branch> {
     pairs.sort_unstable();
     let mut branches: Vec<Branch> = pairs
         .chunk_by(|a, b| a.0 == b.0)
-        .map(|same| Branch { from: same[0].0, to: same.iter().map(|pair| pair.1).collect(), height: 1 })
+        .map(|same| Branch {
+            from: same[0].0,
+            to: same.iter().map(|pair| pair.1).collect(),
+            height: 1,
+        })
         .collect();
     let mut open: Vec<usize> = Vec::new();
     let close = |branches: &mut Vec<Branch>, open: &mut Vec<usize>| {

@@ -112,7 +112,8 @@ impl Coverage {
     }
 }
 
-/// Hands out the cells of keys from left to right, each with its visible pairs by cell of rows and class of key.
+/// Hands out the cells of keys from left to right, each with its visible pairs by cell of rows and
+/// class of key.
 ///
 /// Only one column of cells is held at a time.
 pub(super) fn columns<const CLASSES: usize>(

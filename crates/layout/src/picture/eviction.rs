@@ -48,7 +48,12 @@ pub(super) fn marks(
     marks
 }
 
-fn mark(tree: &BranchTree, context: ContextId, rows: Range<usize>, keys: Vec<usize>) -> Option<Mark> {
+fn mark(
+    tree: &BranchTree,
+    context: ContextId,
+    rows: Range<usize>,
+    keys: Vec<usize>,
+) -> Option<Mark> {
     let eviction = eviction(tree, tree.context(context)?)?;
     Some(Mark { eviction, row: rows.start, until: rows.end, keys: ranges(keys) })
 }
@@ -64,15 +69,17 @@ fn removed(tree: &BranchTree, context: ContextId) -> &[Span] {
 }
 
 fn evicts(tree: &BranchTree, context: ContextId) -> bool {
-    tree.operation(context)
-        .is_some_and(|operation| matches!(operation, pleach_tree::Operation::Evict(_) | pleach_tree::Operation::Replace(_)))
+    tree.operation(context).is_some_and(|operation| {
+        matches!(operation, pleach_tree::Operation::Evict(_) | pleach_tree::Operation::Replace(_))
+    })
 }
 
 fn claims(tree: &BranchTree) -> Vec<Claim> {
     let mut seen = FxHashSet::default();
     let mut claims = Vec::new();
     for (at, generation) in tree.generations().enumerate() {
-        let line = std::iter::successors(Some(generation.context), |&id| tree.parent(id)).take_while(|&id| seen.insert(id));
+        let line = std::iter::successors(Some(generation.context), |&id| tree.parent(id))
+            .take_while(|&id| seen.insert(id));
         let mut evictions: Vec<ContextId> = line.filter(|&id| evicts(tree, id)).collect();
         evictions.reverse();
         claims.extend(evictions.into_iter().map(|context| Claim { context, generation: at }));
@@ -89,7 +96,8 @@ fn of_trie(
 ) -> Vec<Mark> {
     let (tree, trie) = (layouts.tree(), &layouts.forest().trie);
     let Some(start) = chosen.start(0) else { return Vec::new() };
-    let (place, ends, sampled) = (super::trie::places(layouts), piece_ends(layouts), sampled_ends(layouts));
+    let (place, ends, sampled) =
+        (super::trie::places(layouts), piece_ends(layouts), sampled_ends(layouts));
     let of_claim = |claim: &Claim| {
         let row = begins[claim.generation]?;
         let mut left: FxHashMap<SegmentId, Vec<Span>> = FxHashMap::default();
@@ -97,11 +105,13 @@ fn of_trie(
             left.entry(span.segment).or_default().push(*span);
         }
         let mut keys = Vec::new();
-        let before = tree.parent(claim.context).and_then(|id| tree.context(id)).and_then(Context::tail);
+        let before =
+            tree.parent(claim.context).and_then(|id| tree.context(id)).and_then(Context::tail);
         for id in tree.path(before) {
             let span = tree.pieces()[id.index()].span;
             let Some(spans) = left.get(&span.segment) else { continue };
-            let sampled = sampled.get(&span.segment).filter(|(len, _)| *len == span.end).map(|(_, end)| *end);
+            let sampled =
+                sampled.get(&span.segment).filter(|(len, _)| *len == span.end).map(|(_, end)| *end);
             let Some(mut node) = ends[id.index()].or(sampled) else { continue };
             for offset in (span.start..span.end).rev() {
                 if spans.iter().any(|span| (span.start..span.end).contains(&offset)) {
@@ -133,7 +143,8 @@ fn piece_ends(layouts: &Layouts<'_>) -> Vec<Option<NodeId>> {
     ends
 }
 
-/// The length and the last node of each sampled segment where its generation sampled it, for those that no later view holds.
+/// The length and the last node of each sampled segment where its generation sampled it, for those
+/// that no later view holds.
 fn sampled_ends(layouts: &Layouts<'_>) -> FxHashMap<SegmentId, (u32, NodeId)> {
     let (tree, forest) = (layouts.tree(), layouts.forest());
     let mut ends = FxHashMap::default();
@@ -162,10 +173,14 @@ impl Places {
     /// The tokens of a span within `rows`.
     fn find(&self, span: Span, rows: Range<usize>) -> impl Iterator<Item = usize> {
         let runs = self.0.get(&span.segment.0).into_iter().flatten();
-        runs.filter(move |run| run.start >= rows.start && run.end <= rows.end).flat_map(move |run| {
-            let within = move |&at: &usize| (span.start..span.end).contains(&(run.offset + (at - run.start) as u32));
-            (run.start..run.end).filter(within)
-        })
+        runs.filter(move |run| run.start >= rows.start && run.end <= rows.end).flat_map(
+            move |run| {
+                let within = move |&at: &usize| {
+                    (span.start..span.end).contains(&(run.offset + (at - run.start) as u32))
+                };
+                (run.start..run.end).filter(within)
+            },
+        )
     }
 }
 
@@ -178,7 +193,8 @@ fn of_tape(tree: &BranchTree, subject: &Subject<'_>, claims: &[Claim]) -> Vec<Ma
             let mut fresh: FxHashMap<u32, usize> = FxHashMap::default();
             for key in places.find(span, 0..subject.len()).filter(|&key| !gone[key]) {
                 let offset = offset_of(subject, key);
-                // A span that came back is processed again: the earliest copy that lives is the one that leaves.
+                // A span that came back is processed again: the earliest copy that lives is the one
+                // that leaves.
                 fresh.entry(offset).or_insert(key);
             }
             keys.extend(fresh.into_values());
@@ -195,23 +211,38 @@ fn offset_of(subject: &Subject<'_>, key: usize) -> u32 {
     subject.runs.get(next.saturating_sub(1)).map_or(0, |run| run.offset + (key - run.start) as u32)
 }
 
-fn of_full(tree: &BranchTree, subject: &Subject<'_>, claims: &[Claim], begins: &[Option<usize>]) -> Vec<Mark> {
+fn of_full(
+    tree: &BranchTree,
+    subject: &Subject<'_>,
+    claims: &[Claim],
+    begins: &[Option<usize>],
+) -> Vec<Mark> {
     let places = Places::new(&subject.runs);
     let of_claim = |claim: &Claim| {
         let row = begins[claim.generation]?;
         let inside = row.min(subject.len().saturating_sub(1));
         let (first, until) = (subject.root_start(inside), subject.root_end(inside));
-        let keys = removed(tree, claim.context).iter().flat_map(|&span| places.find(span, first..row)).collect();
+        let keys = removed(tree, claim.context)
+            .iter()
+            .flat_map(|&span| places.find(span, first..row))
+            .collect();
         mark(tree, claim.context, row..until, keys)
     };
     claims.iter().filter_map(of_claim).collect()
 }
 
 /// The holes in each sequence that is one view.
-fn of_views(tree: &BranchTree, chosen: &Chosen, subject: &Subject<'_>, views: &[pleach_tree::View<'_>]) -> Vec<Mark> {
+fn of_views(
+    tree: &BranchTree,
+    chosen: &Chosen,
+    subject: &Subject<'_>,
+    views: &[pleach_tree::View<'_>],
+) -> Vec<Mark> {
     let mut before: FxHashMap<ContextId, Option<PieceId>> = FxHashMap::default();
     let mut marks = Vec::new();
-    for (view, start) in views.iter().enumerate().filter_map(|(at, view)| Some((view, chosen.start(at)?))) {
+    for (view, start) in
+        views.iter().enumerate().filter_map(|(at, view)| Some((view, chosen.start(at)?)))
+    {
         let mut ends: FxHashMap<PieceId, usize> = FxHashMap::default();
         let mut row = start;
         for id in tree.path(view.tail()) {
@@ -240,7 +271,8 @@ fn before_hole(tree: &BranchTree, context: ContextId) -> Option<PieceId> {
 }
 
 fn last_of_threads(tree: &BranchTree) -> Vec<pleach_tree::View<'_>> {
-    let mut threads: indexmap::IndexMap<(&str, &str), pleach_tree::GenerationId> = indexmap::IndexMap::new();
+    let mut threads: indexmap::IndexMap<(&str, &str), pleach_tree::GenerationId> =
+        indexmap::IndexMap::new();
     for generation in tree.generations() {
         threads.insert((&generation.rollout, &generation.thread), generation.id);
     }

@@ -12,7 +12,8 @@ pub(super) struct Font {
 
 impl Font {
     pub(super) fn load() -> Result<Self, LayoutError> {
-        let face = Face::parse(dejavu::sans::regular(), 0).map_err(|error| LayoutError::Png { reason: error.to_string() })?;
+        let face = Face::parse(dejavu::sans::regular(), 0)
+            .map_err(|error| LayoutError::Png { reason: error.to_string() })?;
         Ok(Self { face })
     }
 
@@ -23,7 +24,14 @@ impl Font {
     }
 
     /// Draws a line of text, its baseline from `at` to the right or, `turned`, upwards.
-    pub(super) fn outline(&self, text: &str, size: f32, turned: bool, at: [f32; 2], path: &mut tiny_skia::PathBuilder) {
+    pub(super) fn outline(
+        &self,
+        text: &str,
+        size: f32,
+        turned: bool,
+        at: [f32; 2],
+        path: &mut tiny_skia::PathBuilder,
+    ) {
         let scale = self.scale(size);
         let mut along = 0;
         for letter in text.chars() {
@@ -80,7 +88,8 @@ impl OutlineBuilder for Pen<'_> {
     }
 
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let ((x1, y1), (x2, y2), (x, y)) = (self.place(x1, y1), self.place(x2, y2), self.place(x, y));
+        let ((x1, y1), (x2, y2), (x, y)) =
+            (self.place(x1, y1), self.place(x2, y2), self.place(x, y));
         self.path.cubic_to(x1, y1, x2, y2, x, y);
     }
 

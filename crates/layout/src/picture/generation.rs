@@ -46,7 +46,12 @@ pub(super) fn bars(layout: &Layout, chosen: &Chosen) -> Vec<Bar> {
         let continues = before.iter().map(|hit| hit.1).eq(same.iter().map(|hit| hit.1));
         match bars.last_mut().filter(|bar| bar.end == row && continues) {
             Some(bar) => bar.end = row + 1,
-            None => bars.push(Bar { start: row, end: row + 1, generation: same[0].1, sharers: same.len() }),
+            None => bars.push(Bar {
+                start: row,
+                end: row + 1,
+                generation: same[0].1,
+                sharers: same.len(),
+            }),
         }
         before = same;
     }
@@ -54,7 +59,10 @@ pub(super) fn bars(layout: &Layout, chosen: &Chosen) -> Vec<Bar> {
 }
 
 /// Where the token stands that a source predicts.
-fn targets<'l>(layout: &'l Layout, sequence: &'l Sequence) -> impl Fn(usize, u32) -> Option<usize> + 'l {
+fn targets<'l>(
+    layout: &'l Layout,
+    sequence: &'l Sequence,
+) -> impl Fn(usize, u32) -> Option<usize> + 'l {
     let mut later: FxHashMap<(i32, u32), usize> = FxHashMap::default();
     for (token, &parent) in layout.parents.iter().flatten().enumerate() {
         if usize::try_from(parent).is_ok_and(|parent| parent + 1 != token) {
@@ -64,29 +72,44 @@ fn targets<'l>(layout: &'l Layout, sequence: &'l Sequence) -> impl Fn(usize, u32
     move |source, target| {
         let next = source + 1;
         let follows = layout.parents.as_ref().is_none_or(|parents| {
-            parents.get(next).is_some_and(|&parent| usize::try_from(parent) == Ok(source)) && sequence.tokens[next] == target
+            parents.get(next).is_some_and(|&parent| usize::try_from(parent) == Ok(source))
+                && sequence.tokens[next] == target
         });
-        if follows { Some(next) } else { later.get(&(i32::try_from(source).ok()?, target)).copied() }
+        if follows {
+            Some(next)
+        } else {
+            later.get(&(i32::try_from(source).ok()?, target)).copied()
+        }
     }
 }
 
 /// For each generation in file order, the first row that its view brings into the picture.
-pub(super) fn begins(layouts: &Layouts<'_>, layout: &Layout, chosen: &Chosen) -> Vec<Option<usize>> {
+pub(super) fn begins(
+    layouts: &Layouts<'_>,
+    layout: &Layout,
+    chosen: &Chosen,
+) -> Vec<Option<usize>> {
     match layout.kind {
         LayoutKind::Packed if layout.parents.is_some() => of_trie(layouts, chosen),
         LayoutKind::Full => of_full(layouts.tree(), chosen),
-        LayoutKind::Packed | LayoutKind::Segments | LayoutKind::Compressed => of_terms(layouts.tree(), layout, chosen),
+        LayoutKind::Packed | LayoutKind::Segments | LayoutKind::Compressed => {
+            of_terms(layouts.tree(), layout, chosen)
+        }
     }
 }
 
 fn of_trie(layouts: &Layouts<'_>, chosen: &Chosen) -> Vec<Option<usize>> {
     let (forest, place) = (layouts.forest(), super::trie::places(layouts));
     let mut seen = 0;
-    let row = |node: NodeId| Some(chosen.start(0)? + place[node.index()] as usize).filter(|_| node != NodeId::ROOT);
+    let row = |node: NodeId| {
+        Some(chosen.start(0)? + place[node.index()] as usize).filter(|_| node != NodeId::ROOT)
+    };
     let begin = |output: &crate::forest::Output| {
         // Nodes are numbered as the views make them, so those behind `seen` are this view's own.
         let own = |&node: &NodeId| node.index() > seen;
-        let first = std::iter::successors(Some(output.end()), |&node| forest.trie.parent(node)).take_while(own).last();
+        let first = std::iter::successors(Some(output.end()), |&node| forest.trie.parent(node))
+            .take_while(own)
+            .last();
         seen = seen.max(output.end().index());
         row(first.unwrap_or(output.end()))
     };
@@ -94,7 +117,8 @@ fn of_trie(layouts: &Layouts<'_>, chosen: &Chosen) -> Vec<Option<usize>> {
 }
 
 fn of_full(tree: &BranchTree, chosen: &Chosen) -> Vec<Option<usize>> {
-    let mut begins: IndexMap<u32, Option<usize>> = tree.generations().map(|generation| (generation.id.0, None)).collect();
+    let mut begins: IndexMap<u32, Option<usize>> =
+        tree.generations().map(|generation| (generation.id.0, None)).collect();
     let mut seen = vec![usize::MAX; tree.pieces().len()];
     for (at, flat) in naive::full(tree).iter().enumerate() {
         let Some(start) = chosen.start(at) else { continue };
@@ -102,11 +126,16 @@ fn of_full(tree: &BranchTree, chosen: &Chosen) -> Vec<Option<usize>> {
         for view in flat.generations.iter().filter_map(|&id| tree.view(id)) {
             let mut spans: Vec<_> = view.output_spans().collect();
             let mut piece = view.tail();
-            while let Some(id) = piece.filter(|id| std::mem::replace(&mut seen[id.index()], at) != at) {
+            while let Some(id) =
+                piece.filter(|id| std::mem::replace(&mut seen[id.index()], at) != at)
+            {
                 spans.push(tree.pieces()[id.index()].span);
                 piece = tree.pieces()[id.index()].parent;
             }
-            let ends = spans.iter().filter(|span| !span.is_empty()).filter_map(|span| flat.place(span.segment, span.end - 1));
+            let ends = spans
+                .iter()
+                .filter(|span| !span.is_empty())
+                .filter_map(|span| flat.place(span.segment, span.end - 1));
             let last = ends.max().map_or(placed, |last| last as usize + 1);
             begins.insert(view.generation().id.0, Some(start + placed));
             placed = placed.max(last);
@@ -126,7 +155,12 @@ fn of_terms(tree: &BranchTree, layout: &Layout, chosen: &Chosen) -> Vec<Option<u
 }
 
 /// Where threads begin, where there are several; where sequences begin, where a layout has several.
-pub(super) fn starts(tree: &BranchTree, layout: &Layout, chosen: &Chosen, begins: &[Option<usize>]) -> Vec<Start> {
+pub(super) fn starts(
+    tree: &BranchTree,
+    layout: &Layout,
+    chosen: &Chosen,
+    begins: &[Option<usize>],
+) -> Vec<Start> {
     let mut threads: IndexMap<(&str, &str), Option<usize>> = IndexMap::new();
     for (generation, begin) in tree.generations().zip(begins) {
         threads.entry((&generation.rollout, &generation.thread)).or_insert(*begin);
@@ -141,20 +175,27 @@ pub(super) fn starts(tree: &BranchTree, layout: &Layout, chosen: &Chosen, begins
     };
     match layout.kind {
         LayoutKind::Packed => {
-            let start = |(thread, row): ((&str, &str), Option<usize>)| Some(Start { row: row?, label: name(thread) });
+            let start = |(thread, row): ((&str, &str), Option<usize>)| {
+                Some(Start { row: row?, label: name(thread) })
+            };
             threads.into_iter().filter_map(start).collect()
         }
         LayoutKind::Segments => {
             let start = |(at, row): (usize, usize)| {
                 let last = layout.sequences[at].terms.last();
-                let thread = last.and_then(|term| tree.generation(pleach_tree::GenerationId(term.generation)));
-                let thread = thread.map_or_else(String::new, |thread| format!(": {}", name((&thread.rollout, &thread.thread))));
+                let thread = last
+                    .and_then(|term| tree.generation(pleach_tree::GenerationId(term.generation)));
+                let thread = thread.map_or_else(String::new, |thread| {
+                    format!(": {}", name((&thread.rollout, &thread.thread)))
+                });
                 Start { row, label: format!("sequence {at}{thread}") }
             };
             chosen.iter().map(start).collect()
         }
         LayoutKind::Compressed | LayoutKind::Full => {
-            let start = |(at, row): (usize, usize)| Some(Start { row, label: name(*threads.get_index(at)?.0) });
+            let start = |(at, row): (usize, usize)| {
+                Some(Start { row, label: name(*threads.get_index(at)?.0) })
+            };
             chosen.iter().filter_map(start).collect()
         }
     }

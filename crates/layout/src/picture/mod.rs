@@ -23,8 +23,9 @@ use subject::Subject;
 
 /// The mask of a layout, drawn: row = query downwards, key to the right.
 ///
-/// Colour says who wrote a key, shade which part of a cell is visible; a cell is a token while tokens are at least a pixel, and an
-/// exact average of the pairs under it above that. One description is drawn twice, so the SVG and the PNG show the same.
+/// Colour says who wrote a key, shade which part of a cell is visible; a cell is a token while
+/// tokens are at least a pixel, and an exact average of the pairs under it above that. One
+/// description is drawn twice, so the SVG and the PNG show the same.
 #[derive(Debug, Clone)]
 pub struct Picture {
     scene: Scene,
@@ -33,11 +34,16 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Draws one sequence of `layout`, or all of them one after the other, in time linear in tokens and pixels.
+    /// Draws one sequence of `layout`, or all of them one after the other, in time linear in tokens
+    /// and pixels.
     ///
     /// # Errors
     /// A sequence that the layout does not have; a size outside what can be drawn.
-    pub fn new(layouts: &Layouts<'_>, layout: &Layout, options: &PictureOptions) -> Result<Self, LayoutError> {
+    pub fn new(
+        layouts: &Layouts<'_>,
+        layout: &Layout,
+        options: &PictureOptions,
+    ) -> Result<Self, LayoutError> {
         options.validate()?;
         let font = Font::load()?;
         let subject = Subject::new(layouts, layout, options.sequence)?;
@@ -58,7 +64,8 @@ impl Picture {
         svg::write(&self.scene, self.options.theme)
     }
 
-    /// The picture as PNG of [`PictureOptions::scale`] pixels per CSS pixel, with letters of its own.
+    /// The picture as PNG of [`PictureOptions::scale`] pixels per CSS pixel, with letters of its
+    /// own.
     ///
     /// # Errors
     /// [`LayoutError::Png`] where it cannot be encoded.

@@ -35,7 +35,15 @@ pub struct PictureOptions {
 
 impl Default for PictureOptions {
     fn default() -> Self {
-        Self { side: 720, scale: 2, tile: None, labels: true, theme: Theme::Light, sequence: None, title: None }
+        Self {
+            side: 720,
+            scale: 2,
+            tile: None,
+            labels: true,
+            theme: Theme::Light,
+            sequence: None,
+            title: None,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A scene as PNG.
 use tiny_skia::{
-    Color, FillRule, FilterQuality, Paint as Ink, PathBuilder, Pixmap, PixmapPaint, PremultipliedColorU8, Rect, Transform,
+    Color, FillRule, FilterQuality, Paint as Ink, PathBuilder, Pixmap, PixmapPaint,
+    PremultipliedColorU8, Rect, Transform,
 };
 
 use super::PictureOptions;
@@ -8,7 +9,11 @@ use super::font::Font;
 use super::scene::{Anchor, Form, Paint, Pixels, Scene, Shape};
 use crate::LayoutError;
 
-pub(super) fn png(scene: &Scene, font: &Font, options: &PictureOptions) -> Result<Vec<u8>, LayoutError> {
+pub(super) fn png(
+    scene: &Scene,
+    font: &Font,
+    options: &PictureOptions,
+) -> Result<Vec<u8>, LayoutError> {
     let scale = options.scale as f32;
     let mut canvas = Canvas {
         pixmap: pixmap((scene.width * scale).ceil() as u32, (scene.height * scale).ceil() as u32)?,
@@ -32,7 +37,8 @@ fn written(pixmap: &Pixmap) -> Result<Vec<u8>, LayoutError> {
 }
 
 fn pixmap(width: u32, height: u32) -> Result<Pixmap, LayoutError> {
-    Pixmap::new(width, height).ok_or_else(|| LayoutError::Png { reason: format!("{width} by {height} pixels") })
+    Pixmap::new(width, height)
+        .ok_or_else(|| LayoutError::Png { reason: format!("{width} by {height} pixels") })
 }
 
 fn filled(pixels: &Pixels) -> Result<Pixmap, LayoutError> {
@@ -40,7 +46,9 @@ fn filled(pixels: &Pixels) -> Result<Pixmap, LayoutError> {
     for (pixel, [red, green, blue, alpha]) in image.pixels_mut().iter_mut().zip(&pixels.rgba) {
         let part = |colour: u8| ((u32::from(colour) * u32::from(*alpha) + 127) / 255) as u8;
         // Premultiplied parts never exceed alpha.
-        if let Some(colour) = PremultipliedColorU8::from_rgba(part(*red), part(*green), part(*blue), *alpha) {
+        if let Some(colour) =
+            PremultipliedColorU8::from_rgba(part(*red), part(*green), part(*blue), *alpha)
+        {
             *pixel = colour;
         }
     }
@@ -90,9 +98,12 @@ impl Canvas<'_> {
             }
             Form::Image { width, height, pixels } => {
                 let image = filled(pixels)?;
-                let transform =
-                    self.transform.pre_translate(x, y).pre_scale(width / pixels.width as f32, height / pixels.height as f32);
-                let paint = PixmapPaint { quality: FilterQuality::Nearest, ..PixmapPaint::default() };
+                let transform = self
+                    .transform
+                    .pre_translate(x, y)
+                    .pre_scale(width / pixels.width as f32, height / pixels.height as f32);
+                let paint =
+                    PixmapPaint { quality: FilterQuality::Nearest, ..PixmapPaint::default() };
                 self.pixmap.draw_pixmap(0, 0, image.as_ref(), &paint, transform, None);
             }
         }

@@ -59,7 +59,8 @@ impl Paint {
         }
     }
 
-    /// Red, green and blue. Speakers look the same on white and on black, so that a shaded mask suits both.
+    /// Red, green and blue. Speakers look the same on white and on black, so that a shaded mask
+    /// suits both.
     pub(super) fn rgb(self, dark: bool) -> [u8; 3] {
         match (self, dark) {
             (Self::Paper, false) => [0xff, 0xff, 0xff],
@@ -140,7 +141,13 @@ impl Shape {
         Self { at: [centre[0] - radius, centre[1] - radius], form, paint, opacity: 1.0, hint: None }
     }
 
-    pub(super) fn text(at: [f32; 2], size: f32, anchor: Anchor, paint: Paint, content: impl Into<String>) -> Self {
+    pub(super) fn text(
+        at: [f32; 2],
+        size: f32,
+        anchor: Anchor,
+        paint: Paint,
+        content: impl Into<String>,
+    ) -> Self {
         let form = Form::Text { size, anchor, turned: false, content: content.into() };
         Self { at, form, paint, opacity: 1.0, hint: None }
     }

@@ -12,9 +12,11 @@ pub(super) enum Speaker {
 }
 
 impl Speaker {
-    pub(super) const ALL: [Self; 6] = [Self::System, Self::User, Self::Policy, Self::Assistant, Self::Tool, Self::Harness];
+    pub(super) const ALL: [Self; 6] =
+        [Self::System, Self::User, Self::Policy, Self::Assistant, Self::Tool, Self::Harness];
 
-    /// Loss and origin come before the role: what the policy sampled looks the same wherever it stands.
+    /// Loss and origin come before the role: what the policy sampled looks the same wherever it
+    /// stands.
     pub(super) fn of(segment: &Segment) -> Self {
         match (segment.origin, segment.role) {
             (Origin::Policy, _) => Self::Policy,

@@ -77,7 +77,11 @@ impl Chosen {
 }
 
 impl<'t> Subject<'t> {
-    pub(super) fn new(layouts: &Layouts<'t>, layout: &Layout, one: Option<usize>) -> Result<Self, LayoutError> {
+    pub(super) fn new(
+        layouts: &Layouts<'t>,
+        layout: &Layout,
+        one: Option<usize>,
+    ) -> Result<Self, LayoutError> {
         let tree = layouts.tree();
         let chosen = Chosen::new(layout, one)?;
         let mut subject = Self {
@@ -102,8 +106,11 @@ impl<'t> Subject<'t> {
             subject.terms += sequence.terms.len();
             subject.tokens.extend_from_slice(&sequence.tokens);
             subject.ends.extend(sequence.ends.iter().map(|end| end + shift));
-            subject.predictions.extend(sequence.terms.iter().map(|term| (start + term.source as usize, term.target)));
-            let roots = sequence.positions.iter().enumerate().filter(|(_, position)| **position == 0);
+            subject.predictions.extend(
+                sequence.terms.iter().map(|term| (start + term.source as usize, term.target)),
+            );
+            let roots =
+                sequence.positions.iter().enumerate().filter(|(_, position)| **position == 0);
             subject.roots.extend(roots.map(|(token, _)| start + token));
             runs(tree, start, &layout.identities[at], &mut subject.runs);
         }
@@ -140,7 +147,10 @@ impl<'t> Subject<'t> {
 
     /// Who wrote each token.
     pub(super) fn speakers(&self) -> Vec<Speaker> {
-        self.runs.iter().flat_map(|run| std::iter::repeat_n(run.speaker, run.end - run.start)).collect()
+        self.runs
+            .iter()
+            .flat_map(|run| std::iter::repeat_n(run.speaker, run.end - run.start))
+            .collect()
     }
 }
 

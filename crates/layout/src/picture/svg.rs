@@ -35,7 +35,9 @@ fn style(theme: Theme) -> String {
     match theme {
         Theme::Light => colours(false),
         Theme::Dark => colours(true),
-        Theme::Auto => format!("{}@media(prefers-color-scheme:dark){{{}}}", colours(false), colours(true)),
+        Theme::Auto => {
+            format!("{}@media(prefers-color-scheme:dark){{{}}}", colours(false), colours(true))
+        }
     }
 }
 
@@ -56,7 +58,10 @@ impl Svg {
             Form::Rect { width, height, radius } => {
                 let (width, height) = (number(*width), number(*height));
                 let round = match *radius > 0.0 {
-                    true => format!(" rx=\"{}\" shape-rendering=\"geometricPrecision\"", number(*radius)),
+                    true => format!(
+                        " rx=\"{}\" shape-rendering=\"geometricPrecision\"",
+                        number(*radius)
+                    ),
                     false => String::new(),
                 };
                 self.push(format_args!(
@@ -65,7 +70,10 @@ impl Svg {
                 "rect"
             }
             Form::Polygon(corners) => {
-                self.push(format_args!("<path class=\"pleach-{class}\" d=\"{}\"{opacity}", polygon(shape.at, corners)));
+                self.push(format_args!(
+                    "<path class=\"pleach-{class}\" d=\"{}\"{opacity}",
+                    polygon(shape.at, corners)
+                ));
                 "path"
             }
             Form::Text { size, anchor, turned, content } => {
@@ -74,7 +82,11 @@ impl Svg {
                     Anchor::Middle => " text-anchor=\"middle\"",
                     Anchor::End => " text-anchor=\"end\"",
                 };
-                let turn = if *turned { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
+                let turn = if *turned {
+                    format!(" transform=\"rotate(-90 {x} {y})\"")
+                } else {
+                    String::new()
+                };
                 let (size, content) = (number(*size), escaped(content));
                 self.push(format_args!(
                     "<text class=\"pleach-{class}\" x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{anchor}{turn}{opacity}>{content}"
@@ -84,7 +96,8 @@ impl Svg {
                 return Ok(());
             }
             Form::Image { width, height, pixels } => {
-                let data = base64::engine::general_purpose::STANDARD.encode(raster::encode(pixels)?);
+                let data =
+                    base64::engine::general_purpose::STANDARD.encode(raster::encode(pixels)?);
                 let (width, height) = (number(*width), number(*height));
                 self.push(format_args!(
                     "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"none\" \

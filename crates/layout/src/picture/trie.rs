@@ -3,7 +3,8 @@ use pleach_tree::View;
 
 use crate::Layouts;
 
-/// The place of each node in depth-first order; that of the root, which holds no token, says nothing.
+/// The place of each node in depth-first order; that of the root, which holds no token, says
+/// nothing.
 pub(super) fn places(layouts: &Layouts<'_>) -> Vec<u32> {
     let trie = &layouts.forest().trie;
     let mut places = vec![0; trie.len() + 1];

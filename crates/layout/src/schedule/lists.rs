@@ -2,11 +2,12 @@ use std::ops::Range;
 
 /// The live tiles of every tile of one side, full and partial apart, as compressed rows.
 ///
-/// List `n` belongs to tile `n % tiles_per_row` of batch row `n / tiles_per_row`. `u32` because devices index in it.
+/// List `n` belongs to tile `n % tiles_per_row` of batch row `n / tiles_per_row`. `u32` because
+/// devices index in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TileLists {
-    /// Two bounds a list: the full tiles of list `n` are `tiles[offsets[2 n]..offsets[2 n + 1]]`, its partial tiles
-    /// `tiles[offsets[2 n + 1]..offsets[2 n + 2]]`.
+    /// Two bounds a list: the full tiles of list `n` are `tiles[offsets[2 n]..offsets[2 n + 1]]`,
+    /// its partial tiles `tiles[offsets[2 n + 1]..offsets[2 n + 2]]`.
     offsets: Vec<u32>,
     /// Tile indices within their batch row, ascending in each part of a list.
     tiles: Vec<u32>,
@@ -23,7 +24,8 @@ impl TileLists {
         self.len() == 0
     }
 
-    /// Tiles of list `n` of which every pair inside the batch row is visible, and every key lies inside it.
+    /// Tiles of list `n` of which every pair inside the batch row is visible, and every key lies
+    /// inside it.
     pub fn full(&self, n: usize) -> &[u32] {
         self.part(2 * n)
     }
@@ -35,14 +37,18 @@ impl TileLists {
 
     /// All live tiles of list `n` in ascending order, each with whether it is full.
     ///
-    /// An order that does not depend on which tiles are full keeps sums the same to the bit when only the neighbours in a packed
-    /// row change.
+    /// An order that does not depend on which tiles are full keeps sums the same to the bit when
+    /// only the neighbours in a packed row change.
     pub fn live(&self, n: usize) -> impl Iterator<Item = (usize, bool)> + '_ {
         merge(self.full(n), self.partial(n))
     }
 
     /// What [`TileLists::live`] gives of the tiles in `tiles`, found by bisection.
-    pub fn live_within(&self, n: usize, tiles: Range<usize>) -> impl Iterator<Item = (usize, bool)> + '_ {
+    pub fn live_within(
+        &self,
+        n: usize,
+        tiles: Range<usize>,
+    ) -> impl Iterator<Item = (usize, bool)> + '_ {
         let within = |list: &'_ [u32]| {
             let before = |bound: usize| list.partition_point(|&tile| (tile as usize) < bound);
             before(tiles.start)..before(tiles.end).max(before(tiles.start))
@@ -74,11 +80,13 @@ impl TileLists {
         Some(())
     }
 
-    /// The same tiles seen from the other side: list `n` of the result holds the lists here that name `n`.
+    /// The same tiles seen from the other side: list `n` of the result holds the lists here that
+    /// name `n`.
     ///
     /// `from` and `to` are the numbers of tiles per batch row on this side and on the other.
     pub(super) fn transposed(&self, from: usize, to: usize, batch: usize) -> Self {
-        let part_of = |list: usize, part: usize, tile: u32| 2 * (list / from * to + tile as usize) + part;
+        let part_of =
+            |list: usize, part: usize, tile: u32| 2 * (list / from * to + tile as usize) + part;
         let mut offsets = vec![0u32; 2 * to * batch + 1];
         self.each(|list, part, tile| offsets[part_of(list, part, tile) + 1] += 1);
         let mut sum = 0;

@@ -19,7 +19,8 @@ pub struct Window<'a> {
     pub length: u32,
 }
 
-/// The mask of one packed row: row `i` sees key `j` if and only if `j <= i < ends[j]`, and the window allows it.
+/// The mask of one packed row: row `i` sees key `j` if and only if `j <= i < ends[j]`, and the
+/// window allows it.
 ///
 /// Intervals need not nest. A padding token has `ends[j] == j`.
 #[derive(Debug, Clone, Copy)]
@@ -32,11 +33,12 @@ pub struct IntervalRow<'a> {
 
 /// Which tiles of a batch are live, from the side of the queries and from the side of the keys.
 ///
-/// It is planned once per batch on the host and shared by all layers and heads, in time and memory O(tokens + live tiles) (times a
-/// logarithm of the number of tiles for windows), never O(tokens^2). In a full tile every key lies inside the batch
-/// row and is seen by every query row of the tile that does; the last of these may lie beyond the end. In a partial tile the rule has
-/// to be applied pair by pair. A tile that is listed nowhere holds no visible pair; one that is listed may hold none either, under a
-/// window or where tiles have fewer rows than keys.
+/// It is planned once per batch on the host and shared by all layers and heads, in time and memory
+/// O(tokens + live tiles) (times a logarithm of the number of tiles for windows), never
+/// O(tokens^2). In a full tile every key lies inside the batch row and is seen by every query row
+/// of the tile that does; the last of these may lie beyond the end. In a partial tile the rule has
+/// to be applied pair by pair. A tile that is listed nowhere holds no visible pair; one that is
+/// listed may hold none either, under a window or where tiles have fewer rows than keys.
 ///
 /// ```
 /// use pleach_layout::{IntervalRow, Schedule, TileSize};
@@ -62,7 +64,8 @@ impl Schedule {
     /// Plans the tiles of a batch of rows of one length.
     ///
     /// # Errors
-    /// Rows of different lengths, an end outside `token..=length`, a tile without sides, or more live tiles than a `u32` counts.
+    /// Rows of different lengths, an end outside `token..=length`, a tile without sides, or more
+    /// live tiles than a `u32` counts.
     pub fn plan(rows: &[IntervalRow<'_>], tile: TileSize) -> Result<Self, LayoutError> {
         if tile.rows == 0 || tile.keys == 0 {
             return Err(LayoutError::EmptyTile);
@@ -72,7 +75,8 @@ impl Schedule {
         let mut by_key = TileLists::with_capacity(rows.len() * key_tiles);
         for (index, row) in rows.iter().enumerate() {
             check(index, row, time)?;
-            plan_row(row, tile, &mut by_key).ok_or(LayoutError::TooManyTiles { rows: tile.rows, keys: tile.keys })?;
+            plan_row(row, tile, &mut by_key)
+                .ok_or(LayoutError::TooManyTiles { rows: tile.rows, keys: tile.keys })?;
         }
         let by_query = by_key.transposed(key_tiles, time.div_ceil(tile.rows), rows.len());
         Ok(Self { batch: rows.len(), time, tile, by_query, by_key })
@@ -120,7 +124,8 @@ fn check(index: usize, row: &IntervalRow<'_>, time: usize) -> Result<(), LayoutE
     if let Some(found) = lengths.into_iter().flatten().find(|&found| found != time) {
         return Err(LayoutError::RowLength { row: index, expected: time, found });
     }
-    let inside = |token: usize, end: i32| usize::try_from(end).is_ok_and(|end| token <= end && end <= time);
+    let inside =
+        |token: usize, end: i32| usize::try_from(end).is_ok_and(|end| token <= end && end <= time);
     match row.ends.iter().enumerate().find(|&(token, &end)| !inside(token, end)) {
         Some((token, &end)) => Err(LayoutError::IntervalEnd { row: index, token, end, time }),
         None => Ok(()),
@@ -152,7 +157,11 @@ struct WindowedTiles<'a> {
 
 impl<'a> WindowedTiles<'a> {
     fn new(window: Window<'a>, rows: usize) -> Self {
-        let queries: Vec<_> = window.positions.chunks(rows).filter_map(|tile| Bounds::of(tile.iter().copied())).collect();
+        let queries: Vec<_> = window
+            .positions
+            .chunks(rows)
+            .filter_map(|tile| Bounds::of(tile.iter().copied()))
+            .collect();
         let least_query = SparseMinimum::new(queries.iter().map(|tile| tile.least).collect());
         Self { window, queries, least_query }
     }
@@ -198,7 +207,10 @@ fn candidates(row: &IntervalRow<'_>, keys: std::ops::Range<usize>, tile: TileSiz
     let stop = if least == row.ends.len() { live.end } else { least / tile.rows };
     let start = (keys.end - 1).div_ceil(tile.rows);
     let full = if whole && start < stop { start..stop } else { live.start..live.start };
-    Candidates { live: live.start as u32..live.end as u32, full: full.start as u32..full.end as u32 }
+    Candidates {
+        live: live.start as u32..live.end as u32,
+        full: full.start as u32..full.end as u32,
+    }
 }
 
 /// Keeps what the window leaves of `candidates`.
@@ -211,10 +223,16 @@ fn narrow(
     let Some(key) = Bounds::of(windowed.window.positions[keys].iter().copied()) else { return };
     let length = i64::from(windowed.window.length);
     let Candidates { live, full: throughout } = candidates;
-    windowed.least_query.below(live.start as usize, live.end as usize, i64::from(key.greatest) + length, partial);
+    windowed.least_query.below(
+        live.start as usize,
+        live.end as usize,
+        i64::from(key.greatest) + length,
+        partial,
+    );
     partial.retain(|&tile| {
         let query = windowed.queries[tile as usize];
-        let is_full = throughout.contains(&tile) && i64::from(query.greatest) - i64::from(key.least) < length;
+        let is_full =
+            throughout.contains(&tile) && i64::from(query.greatest) - i64::from(key.least) < length;
         if is_full {
             full.push(tile);
         }

@@ -1,7 +1,9 @@
-/// Minima over all ranges of a power of two, so that the least value of any range is two look-ups away.
+/// Minima over all ranges of a power of two, so that the least value of any range is two look-ups
+/// away.
 ///
-/// Positions restart at every branch of a tree, so the tiles that a window leaves visible are no range; asking for the next value
-/// below a bound finds each of them without passing over the others.
+/// Positions restart at every branch of a tree, so the tiles that a window leaves visible are no
+/// range; asking for the next value below a bound finds each of them without passing over the
+/// others.
 pub(super) struct SparseMinimum {
     levels: Vec<Vec<i32>>,
 }
@@ -18,7 +20,8 @@ impl SparseMinimum {
         Self { levels }
     }
 
-    /// Appends the indices in `from..to` whose value is below `bound`, ascending, in O(their number x log n).
+    /// Appends the indices in `from..to` whose value is below `bound`, ascending, in O(their number
+    /// x log n).
     pub(super) fn below(&self, from: usize, to: usize, bound: i64, found: &mut Vec<u32>) {
         if from >= to || self.minimum(from, to) >= bound {
             return;

@@ -4,8 +4,8 @@ use serde::Serialize;
 /// What a schedule computes, beside what the mask needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScheduleStats {
-    /// Tiles that are listed: all that hold a visible pair, and under a window, or where tiles have fewer rows than keys, some
-    /// that hold none.
+    /// Tiles that are listed: all that hold a visible pair, and under a window, or where tiles have
+    /// fewer rows than keys, some that hold none.
     pub live_tiles: u64,
     /// Live tiles where the rule has to be applied pair by pair.
     pub partial_tiles: u64,
@@ -20,19 +20,28 @@ pub struct ScheduleStats {
 impl ScheduleStats {
     /// Computed / needed pairs, 1 at best; 1 for a mask that shows nothing.
     pub fn block_overhead(&self) -> f64 {
-        if self.needed_pairs == 0 { 1.0 } else { self.computed_pairs as f64 / self.needed_pairs as f64 }
+        if self.needed_pairs == 0 {
+            1.0
+        } else {
+            self.computed_pairs as f64 / self.needed_pairs as f64
+        }
     }
 
     /// Computed pairs as a fraction of the dense square.
     pub fn computed_fraction(&self) -> f64 {
-        if self.dense_pairs == 0 { 0.0 } else { self.computed_pairs as f64 / self.dense_pairs as f64 }
+        if self.dense_pairs == 0 {
+            0.0
+        } else {
+            self.computed_pairs as f64 / self.dense_pairs as f64
+        }
     }
 }
 
 impl Schedule {
     /// Counts tiles and pairs; `rows` are those that were planned.
     ///
-    /// Counting is no part of planning, for under a window the pairs of partial tiles are looked at one by one.
+    /// Counting is no part of planning, for under a window the pairs of partial tiles are looked at
+    /// one by one.
     pub fn stats(&self, rows: &[IntervalRow<'_>]) -> ScheduleStats {
         let time = self.time() as u64;
         let mut stats = ScheduleStats {
@@ -55,7 +64,14 @@ impl Schedule {
         stats
     }
 
-    fn count(&self, row: &IntervalRow<'_>, query: usize, key: usize, full: bool, stats: &mut ScheduleStats) {
+    fn count(
+        &self,
+        row: &IntervalRow<'_>,
+        query: usize,
+        key: usize,
+        full: bool,
+        stats: &mut ScheduleStats,
+    ) {
         let span = |tile: usize, side: usize| tile * side..self.time().min((tile + 1) * side);
         let (queries, keys) = (span(query, self.tile().rows), span(key, self.tile().keys));
         let computed = (queries.len() * keys.len()) as u64;
@@ -63,16 +79,25 @@ impl Schedule {
         stats.partial_tiles += u64::from(!full);
         stats.computed_pairs += computed;
         if row.window.is_some() {
-            let visible = || queries.flat_map(|i| keys.clone().map(move |j| (i, j))).filter(|&(i, j)| row.sees(i, j)).count();
+            let visible = || {
+                queries
+                    .flat_map(|i| keys.clone().map(move |j| (i, j)))
+                    .filter(|&(i, j)| row.sees(i, j))
+                    .count()
+            };
             stats.needed_pairs += if full { computed } else { visible() as u64 };
         }
     }
 }
 
 impl IntervalRow<'_> {
-    /// (row, key) pairs that the intervals leave visible; a window, which hides some of them, is left aside.
+    /// (row, key) pairs that the intervals leave visible; a window, which hides some of them, is
+    /// left aside.
     pub fn interval_pairs(&self) -> u64 {
-        (0..).zip(self.ends).map(|(token, &end): (i64, _)| u64::try_from(i64::from(end) - token).unwrap_or(0)).sum()
+        (0..)
+            .zip(self.ends)
+            .map(|(token, &end): (i64, _)| u64::try_from(i64::from(end) - token).unwrap_or(0))
+            .sum()
     }
 
     /// Whether row `i` may attend to key `j`: the rule itself, pair by pair.
@@ -81,8 +106,11 @@ impl IntervalRow<'_> {
     /// If `i` or `j` is not a token of the row.
     pub fn sees(&self, i: usize, j: usize) -> bool {
         let near = |window: &super::Window<'_>| {
-            i64::from(window.positions[i]) - i64::from(window.positions[j]) < i64::from(window.length)
+            i64::from(window.positions[i]) - i64::from(window.positions[j])
+                < i64::from(window.length)
         };
-        j <= i && i64::try_from(i).is_ok_and(|i| i < i64::from(self.ends[j])) && self.window.as_ref().is_none_or(near)
+        j <= i
+            && i64::try_from(i).is_ok_and(|i| i < i64::from(self.ends[j]))
+            && self.window.as_ref().is_none_or(near)
     }
 }

@@ -7,11 +7,13 @@ use burn::config::Config;
 pub enum Timing {
     /// All optimised tokens of the rollout, one after the other: exact in reward and value terms.
     Concatenated,
-    /// Each segment by itself, the reward at the end of each: credits what is early too much. To be compared with.
+    /// Each segment by itself, the reward at the end of each: credits what is early too much. To be
+    /// compared with.
     SegmentLocal,
-    /// The same, scaled by `(gamma lambda)^(optimised tokens after the segment)` (CompactionRL, arXiv 2607.05378): exact in the reward
-    /// term and, in all but the last segment, not in the value terms. To be compared with, under one lambda for all segments: with a
-    /// lambda by segment the power of one is not what the timeline multiplies by.
+    /// The same, scaled by `(gamma lambda)^(optimised tokens after the segment)` (CompactionRL,
+    /// arXiv 2607.05378): exact in the reward term and, in all but the last segment, not in the
+    /// value terms. To be compared with, under one lambda for all segments: with a lambda by
+    /// segment the power of one is not what the timeline multiplies by.
     Corrected,
 }
 
@@ -21,7 +23,8 @@ pub struct GaeConfig {
     /// Discount of a token.
     #[config(default = 1.0)]
     pub gamma: f64,
-    /// How far it looks ahead; 0.97 is what the published comparison of timings was computed with, not a paper's recommendation.
+    /// How far it looks ahead; 0.97 is what the published comparison of timings was computed with,
+    /// not a paper's recommendation.
     #[config(default = "LambdaConfig::Fixed(0.97)")]
     pub lambda: LambdaConfig,
     /// Along which timeline.
@@ -44,39 +47,61 @@ pub struct GaeOutput {
 
 /// The advantages of one rollout with one reward at its end.
 ///
-/// `values` are a critic's at the optimised tokens in order, the value before each token; `bounds` are the first tokens of the
-/// segments and the number of tokens: `[0, 6, 11, 18]` for three. A rollout without tokens is `&[]` and `&[0]`, and has no advantages;
-/// segments without tokens are allowed.
+/// `values` are a critic's at the optimised tokens in order, the value before each token; `bounds`
+/// are the first tokens of the segments and the number of tokens: `[0, 6, 11, 18]` for three. A
+/// rollout without tokens is `&[]` and `&[0]`, and has no advantages; segments without tokens are
+/// allowed.
 ///
 /// With a lambda by segment, a token looks ahead by that of the segment it stands in.
 ///
 /// # Errors
-/// A gamma outside 0 to 1, as [`LambdaConfig::of_segments`], bounds that do not tile the tokens, a reward or a value that is not finite
-/// or so large that sums of them are not; the correction under a lambda by segment.
-pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) -> Result<GaeOutput, TrainError> {
+/// A gamma outside 0 to 1, as [`LambdaConfig::of_segments`], bounds that do not tile the tokens, a
+/// reward or a value that is not finite or so large that sums of them are not; the correction under
+/// a lambda by segment.
+pub fn gae(
+    config: &GaeConfig,
+    values: &[f64],
+    reward: f64,
+    bounds: &[usize],
+) -> Result<GaeOutput, TrainError> {
     let &GaeConfig { gamma, lambda, timing } = config;
     if !(0.0..=1.0).contains(&gamma) {
         let expected = "a number from 0 to 1";
-        return Err(ObjectiveError::Setting { setting: "the discount of advantage estimation", value: gamma, expected }.into());
+        return Err(ObjectiveError::Setting {
+            setting: "the discount of advantage estimation",
+            value: gamma,
+            expected,
+        }
+        .into());
     }
-    let tiles = bounds.first() == Some(&0) && bounds.last() == Some(&values.len()) && bounds.is_sorted();
+    let tiles =
+        bounds.first() == Some(&0) && bounds.last() == Some(&values.len()) && bounds.is_sorted();
     if !tiles {
         let tokens = values.len();
-        let what =
-            format!("bounds {bounds:?} do not tile {tokens} tokens: start at 0, never fall, end at the number of tokens");
+        let what = format!(
+            "bounds {bounds:?} do not tile {tokens} tokens: start at 0, never fall, end at the number of tokens"
+        );
         return Err(TrainError::Unsupported { what });
     }
     if let Some(&value) = values.iter().chain([&reward]).find(|value| !value.is_finite()) {
         let expected = "finite numbers";
-        return Err(ObjectiveError::Setting { setting: "a value or reward of advantage estimation", value, expected }.into());
+        return Err(ObjectiveError::Setting {
+            setting: "a value or reward of advantage estimation",
+            value,
+            expected,
+        }
+        .into());
     }
-    let by_segment = matches!(lambda, LambdaConfig::LengthAdaptive { length: LengthReading::Segment, .. });
+    let by_segment =
+        matches!(lambda, LambdaConfig::LengthAdaptive { length: LengthReading::Segment, .. });
     if timing == Timing::Corrected && by_segment {
         let what = "the correction of segment-local advantages needs one lambda: read the length of the rollout, or give one";
         return Err(TrainError::Unsupported { what: what.to_owned() });
     }
-    let segments: Vec<&[f64]> = bounds.windows(2).map(|bound| &values[bound[0]..bound[1]]).collect();
-    let lambdas = lambda.of_segments(&segments.iter().map(|segment| segment.len()).collect::<Vec<_>>())?;
+    let segments: Vec<&[f64]> =
+        bounds.windows(2).map(|bound| &values[bound[0]..bound[1]]).collect();
+    let lambdas =
+        lambda.of_segments(&segments.iter().map(|segment| segment.len()).collect::<Vec<_>>())?;
     let after: Vec<usize> = bounds.iter().skip(1).map(|end| values.len() - end).collect();
     let mut advantages = vec![0.0; values.len()];
     let mut ahead = Ahead { value: 0.0, advantage: 0.0 };
@@ -96,7 +121,8 @@ pub fn gae(config: &GaeConfig, values: &[f64], reward: f64, bounds: &[usize]) ->
             advantages[bounds[index] + offset] = scale * ahead.advantage;
         }
     }
-    let returns: Vec<f64> = advantages.iter().zip(values).map(|(advantage, value)| advantage + value).collect();
+    let returns: Vec<f64> =
+        advantages.iter().zip(values).map(|(advantage, value)| advantage + value).collect();
     if !advantages.iter().chain(&returns).all(|value| value.is_finite()) {
         return Err(ObjectiveError::Overflow { what: "the advantages of a rollout" }.into());
     }

@@ -4,12 +4,13 @@ use burn::config::Config;
 /// What a reward is compared with.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
 pub enum Baseline {
-    /// The mean over the rollouts of the group (SUPO, arXiv 2510.06727, equation 3; ReSum-GRPO, arXiv 2509.13313).
+    /// The mean over the rollouts of the group (SUPO, arXiv 2510.06727, equation 3; ReSum-GRPO,
+    /// arXiv 2509.13313).
     RolloutGroup,
     /// The mean over the other rollouts of the group.
     LeaveOneOut,
-    /// The mean over the segments of all rollouts of the group, so that a rollout counts as often as it was cut: biased, to be
-    /// compared with.
+    /// The mean over the segments of all rollouts of the group, so that a rollout counts as often
+    /// as it was cut: biased, to be compared with.
     TrajectoryGroup,
 }
 
@@ -71,15 +72,21 @@ pub struct RolloutAdvantage {
 
 /// The advantages of rollouts, in their order, each within its group.
 ///
-/// How often a rollout was cut changes nothing, under any baseline but the trajectory group's. A group may be a remainder: its
-/// statistics are those of the rollouts there are. The advantage is exactly 0 where there is nothing to compare: in a group of one,
-/// where all rewards are equal, and for the only rollout that is not excluded; nothing is divided by an epsilon.
+/// How often a rollout was cut changes nothing, under any baseline but the trajectory group's. A
+/// group may be a remainder: its statistics are those of the rollouts there are. The advantage is
+/// exactly 0 where there is nothing to compare: in a group of one, where all rewards are equal, and
+/// for the only rollout that is not excluded; nothing is divided by an epsilon.
 ///
 /// # Errors
-/// A reward that is not finite, or so large that sums or squares of rewards are not; under the trajectory group a rollout without
-/// segments.
-pub fn group_advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -> Result<Vec<RolloutAdvantage>, TrainError> {
-    if let Some((rollout, outcome)) = rollouts.iter().enumerate().find(|(_, outcome)| !outcome.reward.is_finite()) {
+/// A reward that is not finite, or so large that sums or squares of rewards are not; under the
+/// trajectory group a rollout without segments.
+pub fn group_advantages(
+    config: &AdvantageConfig,
+    rollouts: &[RolloutOutcome],
+) -> Result<Vec<RolloutAdvantage>, TrainError> {
+    if let Some((rollout, outcome)) =
+        rollouts.iter().enumerate().find(|(_, outcome)| !outcome.reward.is_finite())
+    {
         return Err(ObjectiveError::Reward { rollout, reward: outcome.reward }.into());
     }
     if config.baseline == Baseline::TrajectoryGroup
@@ -90,13 +97,22 @@ pub fn group_advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -
         );
         return Err(TrainError::Unsupported { what });
     }
-    let counted = |outcome: &RolloutOutcome| !(outcome.overlong && config.overlong == Overlong::Exclude);
+    let counted =
+        |outcome: &RolloutOutcome| !(outcome.overlong && config.overlong == Overlong::Exclude);
     let of = |(index, outcome): (usize, &RolloutOutcome)| {
-        let group = || rollouts.iter().enumerate().filter(|(_, other)| other.group == outcome.group && counted(other));
+        let group = || {
+            rollouts
+                .iter()
+                .enumerate()
+                .filter(|(_, other)| other.group == outcome.group && counted(other))
+        };
         let advantage = match config.baseline {
             _ if !counted(outcome) => 0.0,
             Baseline::LeaveOneOut => {
-                let others: Vec<f64> = group().filter(|(other, _)| *other != index).map(|(_, other)| other.reward).collect();
+                let others: Vec<f64> = group()
+                    .filter(|(other, _)| *other != index)
+                    .map(|(_, other)| other.reward)
+                    .collect();
                 let all: Vec<f64> = group().map(|(_, other)| other.reward).collect();
                 compare(outcome.reward, &others, &all, config.scale)
             }
@@ -105,21 +121,25 @@ pub fn group_advantages(config: &AdvantageConfig, rollouts: &[RolloutOutcome]) -
                 compare(outcome.reward, &all, &all, config.scale)
             }
             Baseline::TrajectoryGroup => {
-                let each = group().flat_map(|(_, other)| std::iter::repeat_n(other.reward, other.segments));
+                let each = group()
+                    .flat_map(|(_, other)| std::iter::repeat_n(other.reward, other.segments));
                 let all: Vec<f64> = each.collect();
                 compare(outcome.reward, &all, &all, config.scale)
             }
         };
         match advantage.is_finite() {
-            true => Ok(RolloutAdvantage { advantage, trained: !outcome.overlong || config.overlong == Overlong::Keep }),
+            true => Ok(RolloutAdvantage {
+                advantage,
+                trained: !outcome.overlong || config.overlong == Overlong::Keep,
+            }),
             false => Err(ObjectiveError::Overflow { what: "the advantages of a group" }.into()),
         }
     };
     rollouts.iter().enumerate().map(of).collect()
 }
 
-/// The difference of a reward from the mean of `baseline`, in deviations of `spread`; 0 where there is nothing to compare, NaN where the
-/// deviation overflows.
+/// The difference of a reward from the mean of `baseline`, in deviations of `spread`; 0 where there
+/// is nothing to compare, NaN where the deviation overflows.
 fn compare(reward: f64, baseline: &[f64], spread: &[f64], scale: Scale) -> f64 {
     if baseline.is_empty() || spread.iter().all(|other| *other == reward) {
         return 0.0;

@@ -6,7 +6,9 @@ mod timeline;
 mod weights;
 
 pub use gae::{GaeConfig, GaeOutput, Timing, gae};
-pub use group::{AdvantageConfig, Baseline, Overlong, RolloutAdvantage, RolloutOutcome, Scale, group_advantages};
+pub use group::{
+    AdvantageConfig, Baseline, Overlong, RolloutAdvantage, RolloutOutcome, Scale, group_advantages,
+};
 pub use lambda::{LambdaConfig, LengthReading};
 pub use timeline::{Timeline, Timelines, recorded_log_probabilities};
 pub use weights::{pad_sequences, segment_mean_weights, token_level_weights};

@@ -79,7 +79,13 @@ fn neutral(keys: &mut Keys<'_>) -> Result<(), TrainError> {
     for key in ["attention_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop"] {
         keys.only(key, &[json!(0.0), json!(0)])?;
     }
-    for key in ["rope_interleaved", "is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder", "use_mrope"] {
+    for key in [
+        "rope_interleaved",
+        "is_encoder_decoder",
+        "add_cross_attention",
+        "tie_encoder_decoder",
+        "use_mrope",
+    ] {
         keys.only(key, &[json!(false)])?;
     }
     keys.only("pretraining_tp", &[json!(1)])?;
@@ -93,14 +99,20 @@ fn parse_family(keys: &mut Keys<'_>) -> Result<Family, TrainError> {
     let supported = "only llama, qwen2 and qwen3 are";
     match keys.string("model_type")? {
         None => Err(keys.problem("model_type", &format!("is missing: {supported} supported"))),
-        Some(name) => families
-            .into_iter()
-            .find(|family| family.model_type() == name)
-            .ok_or_else(|| keys.problem("model_type", &format!("`{name}` is not supported: {supported}"))),
+        Some(name) => {
+            families.into_iter().find(|family| family.model_type() == name).ok_or_else(|| {
+                keys.problem("model_type", &format!("`{name}` is not supported: {supported}"))
+            })
+        }
     }
 }
 
-fn parse_head_dim(family: Family, hidden_size: usize, heads: usize, keys: &mut Keys<'_>) -> Result<usize, TrainError> {
+fn parse_head_dim(
+    family: Family,
+    hidden_size: usize,
+    heads: usize,
+    keys: &mut Keys<'_>,
+) -> Result<usize, TrainError> {
     if let Some(head_dim) = keys.size("head_dim")? {
         return Ok(head_dim);
     }
@@ -108,7 +120,9 @@ fn parse_head_dim(family: Family, hidden_size: usize, heads: usize, keys: &mut K
         return keys.required_size("head_dim");
     }
     if heads == 0 || !hidden_size.is_multiple_of(heads) {
-        let problem = format!("is missing, and hidden_size {hidden_size} does not divide among {heads} heads");
+        let problem = format!(
+            "is missing, and hidden_size {hidden_size} does not divide among {heads} heads"
+        );
         return Err(keys.problem("head_dim", &problem));
     }
     Ok(hidden_size / heads)
@@ -121,7 +135,8 @@ struct Biases {
 }
 
 impl Biases {
-    /// Which projections have biases: a choice of the configuration for Llama and Qwen3, fixed for Qwen2.
+    /// Which projections have biases: a choice of the configuration for Llama and Qwen3, fixed for
+    /// Qwen2.
     fn parse(family: Family, keys: &mut Keys<'_>) -> Result<Self, TrainError> {
         if family == Family::Qwen2 {
             keys.only("attention_bias", &[json!(true)])?;
@@ -140,30 +155,44 @@ impl Biases {
     }
 }
 
-/// The sliding window of each layer. Rule: Hugging Face transformers, `Qwen2Config` and `Qwen3Config`.
-fn parse_windows(family: Family, layers: usize, keys: &mut Keys<'_>) -> Result<Vec<Option<u32>>, TrainError> {
+/// The sliding window of each layer. Rule: Hugging Face transformers, `Qwen2Config` and
+/// `Qwen3Config`.
+fn parse_windows(
+    family: Family,
+    layers: usize,
+    keys: &mut Keys<'_>,
+) -> Result<Vec<Option<u32>>, TrainError> {
     let length = keys.size("sliding_window")?;
     let active = keys.flag("use_sliding_window")?;
     let first = keys.size("max_window_layers")?;
     let types = keys.strings("layer_types")?;
     if family == Family::Llama && (length.is_some() || active == Some(true)) {
-        return Err(
-            keys.problem("sliding_window", "llama has no windowed layers: remove the key, or name the family that has them")
-        );
+        return Err(keys.problem(
+            "sliding_window",
+            "llama has no windowed layers: remove the key, or name the family that has them",
+        ));
     }
     let length = match (active, length) {
-        (Some(true), Some(length)) => Some(
-            u32::try_from(length)
-                .map_err(|_| keys.problem("sliding_window", "is too long: use a window below 4294967296 tokens"))?,
-        ),
-        (Some(true), None) => return Err(keys.problem("sliding_window", "is missing while use_sliding_window is true")),
+        (Some(true), Some(length)) => Some(u32::try_from(length).map_err(|_| {
+            keys.problem("sliding_window", "is too long: use a window below 4294967296 tokens")
+        })?),
+        (Some(true), None) => {
+            return Err(
+                keys.problem("sliding_window", "is missing while use_sliding_window is true")
+            );
+        }
         _ => None,
     };
     match types {
         Some(types) => windows_by_type(&types, layers, length, keys),
         None => {
             let first = match (length, first) {
-                (Some(_), None) => return Err(keys.problem("max_window_layers", "is missing while use_sliding_window is true")),
+                (Some(_), None) => {
+                    return Err(keys.problem(
+                        "max_window_layers",
+                        "is missing while use_sliding_window is true",
+                    ));
+                }
                 (_, first) => first.unwrap_or(layers),
             };
             Ok((0..layers).map(|layer| length.filter(|_| layer >= first)).collect())
@@ -178,7 +207,8 @@ fn windows_by_type(
     keys: &Keys<'_>,
 ) -> Result<Vec<Option<u32>>, TrainError> {
     if types.len() != layers {
-        let problem = format!("has {} entries for {layers} layers: give one per layer", types.len());
+        let problem =
+            format!("has {} entries for {layers} layers: give one per layer", types.len());
         return Err(keys.problem("layer_types", &problem));
     }
     types
@@ -186,11 +216,16 @@ fn windows_by_type(
         .map(|kind| match (kind.as_str(), length) {
             ("full_attention", _) => Ok(None),
             ("sliding_attention", Some(length)) => Ok(Some(length)),
-            ("sliding_attention", None) => {
-                Err(keys.problem("layer_types", "has sliding_attention, but no active sliding_window says how long"))
-            }
-            (other, _) => Err(keys
-                .problem("layer_types", &format!("`{other}` is not supported: only full_attention and sliding_attention are"))),
+            ("sliding_attention", None) => Err(keys.problem(
+                "layer_types",
+                "has sliding_attention, but no active sliding_window says how long",
+            )),
+            (other, _) => Err(keys.problem(
+                "layer_types",
+                &format!(
+                    "`{other}` is not supported: only full_attention and sliding_attention are"
+                ),
+            )),
         })
         .collect()
 }

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, path::Path};
 
 /// The keys of a JSON object, with a record of which ones were looked at.
 ///
-/// What nobody looked at changes the function in a way that nobody honours, so it is an error at the end.
+/// What nobody looked at changes the function in a way that nobody honours, so it is an error at
+/// the end.
 pub(super) struct Keys<'a> {
     path: &'a Path,
     prefix: String,
@@ -16,16 +17,23 @@ pub(super) struct Keys<'a> {
 impl<'a> Keys<'a> {
     pub(super) fn parse(text: &str, path: &'a Path) -> Result<Self, TrainError> {
         let damaged = |message: String| TrainError::File { path: path.to_owned(), message };
-        let value = serde_json::from_str(text).map_err(|error| damaged(format!("not JSON: {error}: copy the file again")))?;
+        let value = serde_json::from_str(text)
+            .map_err(|error| damaged(format!("not JSON: {error}: copy the file again")))?;
         match value {
-            Value::Object(map) => Ok(Self { path, prefix: String::new(), map, seen: BTreeSet::new() }),
+            Value::Object(map) => {
+                Ok(Self { path, prefix: String::new(), map, seen: BTreeSet::new() })
+            }
             _ => Err(damaged("not a JSON object: give the config.json of a checkpoint".to_owned())),
         }
     }
 
     /// An error about a key of this object.
     pub(super) fn problem(&self, key: &str, problem: &str) -> TrainError {
-        TrainError::ConfigKey { path: self.path.to_owned(), key: format!("{}{key}", self.prefix), problem: problem.to_owned() }
+        TrainError::ConfigKey {
+            path: self.path.to_owned(),
+            key: format!("{}{key}", self.prefix),
+            problem: problem.to_owned(),
+        }
     }
 
     /// The value of a key, `None` if it is absent or null.
@@ -34,7 +42,12 @@ impl<'a> Keys<'a> {
         self.map.get(key).filter(|value| !value.is_null()).cloned()
     }
 
-    fn read<T>(&mut self, key: &str, expected: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>, TrainError> {
+    fn read<T>(
+        &mut self,
+        key: &str,
+        expected: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, TrainError> {
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -48,7 +61,11 @@ impl<'a> Keys<'a> {
         self.size_up_to(key, LARGEST_SIZE)
     }
 
-    pub(super) fn size_up_to(&mut self, key: &str, most: usize) -> Result<Option<usize>, TrainError> {
+    pub(super) fn size_up_to(
+        &mut self,
+        key: &str,
+        most: usize,
+    ) -> Result<Option<usize>, TrainError> {
         self.read(key, &format!("a whole number of at most {most}"), |value| {
             value.as_u64().and_then(|size| usize::try_from(size).ok()).filter(|size| *size <= most)
         })
@@ -75,7 +92,12 @@ impl<'a> Keys<'a> {
 
     pub(super) fn object(&mut self, key: &str) -> Result<Option<Self>, TrainError> {
         let map = self.read(key, "an object", |value| value.as_object().cloned())?;
-        Ok(map.map(|map| Self { path: self.path, prefix: format!("{}{key}.", self.prefix), map, seen: BTreeSet::new() }))
+        Ok(map.map(|map| Self {
+            path: self.path,
+            prefix: format!("{}{key}.", self.prefix),
+            map,
+            seen: BTreeSet::new(),
+        }))
     }
 
     pub(super) fn required_size(&mut self, key: &str) -> Result<usize, TrainError> {

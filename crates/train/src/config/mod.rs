@@ -105,7 +105,8 @@ impl DecoderConfig {
     /// Every key is used, or known not to change the function, or an error.
     ///
     /// # Errors
-    /// A file that cannot be read, JSON that is not an object, a key that is unknown, missing or not supported.
+    /// A file that cannot be read, JSON that is not an object, a key that is unknown, missing or
+    /// not supported.
     pub fn from_file(path: &Path) -> Result<Self, TrainError> {
         let text = std::fs::read_to_string(path).map_err(|error| TrainError::File {
             path: path.to_owned(),
@@ -121,7 +122,9 @@ impl DecoderConfig {
     pub fn from_json(text: &str, path: &Path) -> Result<Self, TrainError> {
         let config = hugging_face::parse(text, path)?;
         config.validate().map_err(|error| match error {
-            TrainError::Config { problem } => TrainError::File { path: path.to_owned(), message: problem },
+            TrainError::Config { problem } => {
+                TrainError::File { path: path.to_owned(), message: problem }
+            }
             other => other,
         })?;
         Ok(config)
@@ -145,7 +148,10 @@ impl DecoderConfig {
         } else if self.layers > MOST_LAYERS {
             format!("layers is {}: give at most {MOST_LAYERS}", self.layers)
         } else if !self.heads.is_multiple_of(self.kv_heads) {
-            format!("{} query heads do not divide among {} key/value heads", self.heads, self.kv_heads)
+            format!(
+                "{} query heads do not divide among {} key/value heads",
+                self.heads, self.kv_heads
+            )
         } else if !self.head_dim.is_multiple_of(2) {
             format!("head_dim {} is odd: rotary embeddings pair features", self.head_dim)
         } else if self.windows.len() != self.layers {
@@ -177,7 +183,8 @@ impl DecoderConfig {
     pub fn parameters(&self) -> u64 {
         let size = |count: usize| Saturating(count as u64);
         let bias = |on: bool, count| if on { count } else { size(0) };
-        let (outer, inner, head_dim) = (size(self.hidden_size), size(self.intermediate_size), size(self.head_dim));
+        let (outer, inner, head_dim) =
+            (size(self.hidden_size), size(self.intermediate_size), size(self.head_dim));
         let (q, kv) = (size(self.heads) * head_dim, size(self.kv_heads) * head_dim);
         let attention = size(2) * outer * (q + kv)
             + bias(self.qkv_bias, q + size(2) * kv)

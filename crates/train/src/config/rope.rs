@@ -22,9 +22,11 @@ pub enum RopeScaling {
 }
 
 impl RopeScaling {
-    /// Stretches one frequency in radians per token. Formula: Hugging Face transformers, `_compute_llama3_parameters`.
+    /// Stretches one frequency in radians per token. Formula: Hugging Face transformers,
+    /// `_compute_llama3_parameters`.
     pub(super) fn apply(self, frequency: f64) -> f64 {
-        let Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } = self else {
+        let Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } = self
+        else {
             return frequency;
         };
         let wavelength = TAU / frequency;
@@ -34,16 +36,19 @@ impl RopeScaling {
         if wavelength > original_context / low_freq_factor {
             return frequency / factor;
         }
-        let ramp = (original_context / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor);
+        let ramp = (original_context / wavelength - low_freq_factor)
+            / (high_freq_factor - low_freq_factor);
         (1.0 - ramp) * frequency / factor + ramp * frequency
     }
 
     pub(super) fn validate(self) -> Result<(), TrainError> {
-        let Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } = self else {
+        let Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } = self
+        else {
             return Ok(());
         };
-        let positive =
-            [factor, low_freq_factor, high_freq_factor, original_context].iter().all(|value| value.is_finite() && *value > 0.0);
+        let positive = [factor, low_freq_factor, high_freq_factor, original_context]
+            .iter()
+            .all(|value| value.is_finite() && *value > 0.0);
         if positive && high_freq_factor > low_freq_factor {
             return Ok(());
         }
@@ -53,13 +58,16 @@ impl RopeScaling {
     }
 }
 
-/// Base and scaling of the rotary frequencies, from the old keys (`rope_theta`, `rope_scaling`) or the new `rope_parameters`.
+/// Base and scaling of the rotary frequencies, from the old keys (`rope_theta`, `rope_scaling`) or
+/// the new `rope_parameters`.
 pub(super) fn parse(keys: &mut Keys<'_>) -> Result<(f64, RopeScaling), TrainError> {
     let theta = keys.number("rope_theta")?;
     let old = keys.object("rope_scaling")?;
     let new = keys.object("rope_parameters")?;
     if old.is_some() && new.is_some() {
-        return Err(keys.problem("rope_scaling", "stands beside `rope_parameters`: keep one of them"));
+        return Err(
+            keys.problem("rope_scaling", "stands beside `rope_parameters`: keep one of them")
+        );
     }
     let Some(mut nested) = new.or(old) else {
         return Ok((theta.unwrap_or(10_000.0), RopeScaling::None));
@@ -68,7 +76,10 @@ pub(super) fn parse(keys: &mut Keys<'_>) -> Result<(f64, RopeScaling), TrainErro
     if let (Some(outer), Some(inner)) = (theta, nested_theta)
         && outer != inner
     {
-        return Err(nested.problem("rope_theta", &format!("is {inner} but rope_theta is {outer}: make them agree")));
+        return Err(nested.problem(
+            "rope_theta",
+            &format!("is {inner} but rope_theta is {outer}: make them agree"),
+        ));
     }
     let theta = nested_theta.or(theta).unwrap_or(10_000.0);
     let scaling = parse_scaling(&mut nested)?;
@@ -83,7 +94,8 @@ fn parse_scaling(nested: &mut Keys<'_>) -> Result<RopeScaling, TrainError> {
     if let (Some(old), Some(new)) = (&old_name, &new_name)
         && old != new
     {
-        return Err(nested.problem("type", &format!("is `{old}` but rope_type is `{new}`: make them agree")));
+        return Err(nested
+            .problem("type", &format!("is `{old}` but rope_type is `{new}`: make them agree")));
     }
     match new_name.or(old_name).as_deref() {
         None | Some("default") => Ok(RopeScaling::None),
@@ -93,8 +105,9 @@ fn parse_scaling(nested: &mut Keys<'_>) -> Result<RopeScaling, TrainError> {
             high_freq_factor: nested.required_number("high_freq_factor")?,
             original_context: nested.required_number("original_max_position_embeddings")?,
         }),
-        Some(other) => {
-            Err(nested.problem("rope_type", &format!("`{other}` is not supported: only `default` and `llama3` are")))
-        }
+        Some(other) => Err(nested.problem(
+            "rope_type",
+            &format!("`{other}` is not supported: only `default` and `llama3` are"),
+        )),
     }
 }

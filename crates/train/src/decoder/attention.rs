@@ -4,7 +4,9 @@ use super::{
 };
 use crate::{config::DecoderConfig, error::TrainError};
 use burn::{module::Module, tensor::Tensor};
-use pleach_kernels::{AttentionConfig, Rotary, TreeMask, UnionMask, tree_attention, union_attention};
+use pleach_kernels::{
+    AttentionConfig, Rotary, TreeMask, UnionMask, tree_attention, union_attention,
+};
 
 /// What a row of attention is conditioned on, and at which positions.
 #[derive(Clone, Copy)]
@@ -28,10 +30,16 @@ pub(super) struct SelfAttention {
 }
 
 impl SelfAttention {
-    pub(super) fn build(name: &str, config: &DecoderConfig, builder: &mut Builder<'_>) -> Result<Self, TrainError> {
+    pub(super) fn build(
+        name: &str,
+        config: &DecoderConfig,
+        builder: &mut Builder<'_>,
+    ) -> Result<Self, TrainError> {
         let width = config.hidden_size;
         let (q, kv) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
-        let mut project = |part: &str, size, bias| Projection::build(&format!("{name}.{part}"), size, bias, builder);
+        let mut project = |part: &str, size, bias| {
+            Projection::build(&format!("{name}.{part}"), size, bias, builder)
+        };
         let q_proj = project("q_proj", [q, width], config.qkv_bias)?;
         let k_proj = project("k_proj", [kv, width], config.qkv_bias)?;
         let v_proj = project("v_proj", [kv, width], config.qkv_bias)?;
@@ -43,12 +51,24 @@ impl SelfAttention {
             }
             false => Ok(None),
         };
-        Ok(Self { q_norm: norm("q_norm")?, k_norm: norm("k_norm")?, q_proj, k_proj, v_proj, o_proj, head_dim: config.head_dim })
+        Ok(Self {
+            q_norm: norm("q_norm")?,
+            k_norm: norm("k_norm")?,
+            q_proj,
+            k_proj,
+            v_proj,
+            o_proj,
+            head_dim: config.head_dim,
+        })
     }
 
     /// # Shapes
     /// `x_btc`: `[batch, time, width]`; the result has the same shape.
-    pub(super) fn forward(&self, x_btc: Tensor<3>, conditioning: Conditioning<'_>) -> Result<Tensor<3>, TrainError> {
+    pub(super) fn forward(
+        &self,
+        x_btc: Tensor<3>,
+        conditioning: Conditioning<'_>,
+    ) -> Result<Tensor<3>, TrainError> {
         let (q_bhtd, k_bgtd, v_bgtd) = self.project(x_btc);
         let config = AttentionConfig::for_head_dim(self.head_dim);
         let o_bhtd = match conditioning {
@@ -66,7 +86,8 @@ impl SelfAttention {
     /// Queries, keys and values before rotation.
     ///
     /// # Shapes
-    /// `x_btc`: `[batch, time, width]`; returns `[batch, heads, time, head_dim]` and twice `[batch, kv_heads, time, head_dim]`.
+    /// `x_btc`: `[batch, time, width]`; returns `[batch, heads, time, head_dim]` and twice
+    /// `[batch, kv_heads, time, head_dim]`.
     pub(super) fn project(&self, x_btc: Tensor<3>) -> (Tensor<4>, Tensor<4>, Tensor<4>) {
         let [b, t, c] = x_btc.dims();
         let x_nc = x_btc.reshape([b * t, c]);

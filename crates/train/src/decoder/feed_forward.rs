@@ -11,9 +11,15 @@ pub(super) struct SwiGlu {
 }
 
 impl SwiGlu {
-    pub(super) fn build(name: &str, config: &DecoderConfig, builder: &mut Builder<'_>) -> Result<Self, TrainError> {
+    pub(super) fn build(
+        name: &str,
+        config: &DecoderConfig,
+        builder: &mut Builder<'_>,
+    ) -> Result<Self, TrainError> {
         let (outer, inner) = (config.hidden_size, config.intermediate_size);
-        let mut build = |part: &str, size| Projection::build(&format!("{name}.{part}"), size, config.mlp_bias, builder);
+        let mut build = |part: &str, size| {
+            Projection::build(&format!("{name}.{part}"), size, config.mlp_bias, builder)
+        };
         Ok(Self {
             gate_proj: build("gate_proj", [inner, outer])?,
             up_proj: build("up_proj", [inner, outer])?,
@@ -34,7 +40,8 @@ impl SwiGlu {
 
 /// `x sigmoid(x)` in the dtype of `x`; burn's own sigmoid passes through float32 on some backends.
 ///
-/// Below -80 the sigmoid stays at 1e-35, so that neither dtype overflows in the value or in the gradient.
+/// Below -80 the sigmoid stays at 1e-35, so that neither dtype overflows in the value or in the
+/// gradient.
 fn silu(x: Tensor<2>) -> Tensor<2> {
     let denominator = x.clone().clamp_min(-80.0).neg().exp().add_scalar(1.0);
     x.div(denominator)

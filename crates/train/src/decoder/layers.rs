@@ -28,8 +28,9 @@ impl Projection {
         })
     }
 
-    /// A single row stands to the right of the weight: a transposed weight has a gradient of its own for every call, all of which
-    /// are held to the end of the backward pass, and a replay calls once per token.
+    /// A single row stands to the right of the weight: a transposed weight has a gradient of its
+    /// own for every call, all of which are held to the end of the backward pass, and a replay
+    /// calls once per token.
     ///
     /// # Shapes
     /// `x_ni`: `[n, in]`; returns `[n, out]`.
@@ -52,7 +53,11 @@ pub(super) struct Embedding {
 }
 
 impl Embedding {
-    pub(super) fn build(name: &str, size: [usize; 2], builder: &mut Builder<'_>) -> Result<Self, TrainError> {
+    pub(super) fn build(
+        name: &str,
+        size: [usize; 2],
+        builder: &mut Builder<'_>,
+    ) -> Result<Self, TrainError> {
         Ok(Self { weight: builder.parameter(&format!("{name}.weight"), size)? })
     }
 
@@ -88,7 +93,12 @@ pub(super) struct RmsNorm {
 }
 
 impl RmsNorm {
-    pub(super) fn build(name: &str, width: usize, epsilon: f64, builder: &mut Builder<'_>) -> Result<Self, TrainError> {
+    pub(super) fn build(
+        name: &str,
+        width: usize,
+        epsilon: f64,
+        builder: &mut Builder<'_>,
+    ) -> Result<Self, TrainError> {
         Ok(Self { weight: builder.parameter(&format!("{name}.weight"), [width])?, epsilon })
     }
 

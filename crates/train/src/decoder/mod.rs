@@ -7,7 +7,10 @@ mod weights;
 
 pub(crate) use weights::{Builder, WeightSource};
 
-use crate::{batch::Batch, config::DecoderConfig, error::TrainError, model::CausalModel, precision::Precision};
+use crate::{
+    batch::Batch, config::DecoderConfig, error::TrainError, model::CausalModel,
+    precision::Precision,
+};
 use attention::{Conditioning, SelfAttention};
 use burn::{
     module::Module,
@@ -20,8 +23,9 @@ use std::sync::Arc;
 
 /// A decoder of the Llama, Qwen2 or Qwen3 family, by explicit positions and tree attention.
 ///
-/// Parameters keep the names, shapes and [out, in] orientation of Hugging Face checkpoints: the path of a parameter in this
-/// module is its name in the file. Everything, RoPE and RMSNorm included, is computed in the dtype of the weights.
+/// Parameters keep the names, shapes and [out, in] orientation of Hugging Face checkpoints: the
+/// path of a parameter in this module is its name in the file. Everything, RoPE and RMSNorm
+/// included, is computed in the dtype of the weights.
 #[derive(Module, Debug)]
 pub struct Decoder {
     model: Backbone,
@@ -50,7 +54,12 @@ impl Decoder {
     ///
     /// # Errors
     /// A configuration that no model can have.
-    pub fn seeded(config: DecoderConfig, seed: u64, precision: Precision, device: &Device) -> Result<Self, TrainError> {
+    pub fn seeded(
+        config: DecoderConfig,
+        seed: u64,
+        precision: Precision,
+        device: &Device,
+    ) -> Result<Self, TrainError> {
         Self::build(config, &mut seeded::SeededWeights::new(seed), precision, device)
     }
 
@@ -69,12 +78,17 @@ impl Decoder {
         for index in 0..config.layers {
             layers.push(Layer::build(&format!("model.layers.{index}"), &config, &mut builder)?);
         }
-        let norm = RmsNorm::build("model.norm", config.hidden_size, config.rms_norm_eps, &mut builder)?;
+        let norm =
+            RmsNorm::build("model.norm", config.hidden_size, config.rms_norm_eps, &mut builder)?;
         let lm_head = match config.tie_word_embeddings {
             true => None,
             false => Some(Projection::build("lm_head", size, false, &mut builder)?),
         };
-        Ok(Self { model: Backbone { embed_tokens, layers, norm }, lm_head, config: Arc::new(config) })
+        Ok(Self {
+            model: Backbone { embed_tokens, layers, norm },
+            lm_head,
+            config: Arc::new(config),
+        })
     }
 
     /// The architecture.
@@ -82,13 +96,15 @@ impl Decoder {
         &self.config
     }
 
-    /// Hidden states of one row of tokens under the union mask, for comparison with the exact layouts.
+    /// Hidden states of one row of tokens under the union mask, for comparison with the exact
+    /// layouts.
     ///
     /// # Shapes
     /// `tokens`: as many as the mask has rows; returns `[1, time, width]`.
     ///
     /// # Errors
-    /// Token ids outside the vocabulary, and layers with a sliding window, which the union mask does not describe.
+    /// Token ids outside the vocabulary, and layers with a sliding window, which the union mask
+    /// does not describe.
     pub fn hidden_union(&self, tokens: &[u32], mask: &UnionMask) -> Result<Tensor<3>, TrainError> {
         if self.config.windows.iter().any(Option::is_some) {
             return Err(TrainError::Unsupported {
@@ -126,7 +142,11 @@ impl Decoder {
 }
 
 impl Layer {
-    fn build(name: &str, config: &DecoderConfig, builder: &mut Builder<'_>) -> Result<Self, TrainError> {
+    fn build(
+        name: &str,
+        config: &DecoderConfig,
+        builder: &mut Builder<'_>,
+    ) -> Result<Self, TrainError> {
         let norm = |part: &str, builder: &mut Builder<'_>| {
             let name = format!("{name}.{part}");
             RmsNorm::build(&name, config.hidden_size, config.rms_norm_eps, builder)
@@ -139,7 +159,11 @@ impl Layer {
         })
     }
 
-    fn forward(&self, x_btc: Tensor<3>, conditioning: Conditioning<'_>) -> Result<Tensor<3>, TrainError> {
+    fn forward(
+        &self,
+        x_btc: Tensor<3>,
+        conditioning: Conditioning<'_>,
+    ) -> Result<Tensor<3>, TrainError> {
         let normed_btc = self.input_layernorm.forward(x_btc.clone());
         let x_btc = x_btc.add(self.self_attn.forward(normed_btc, conditioning)?);
         let normed_btc = self.post_attention_layernorm.forward(x_btc.clone());
@@ -161,7 +185,10 @@ impl CausalModel for Decoder {
             Some(length) => batch.windowed_mask(*length),
         });
         let masks: Vec<TreeMask> = masks.collect::<Result<_, TrainError>>()?;
-        self.run(batch.tokens_bt(), |layer| Conditioning::Tree { mask: &masks[layer], rotary: &rotary })
+        self.run(batch.tokens_bt(), |layer| Conditioning::Tree {
+            mask: &masks[layer],
+            rotary: &rotary,
+        })
     }
 
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {

@@ -25,10 +25,12 @@ impl LayerCache {
 }
 
 impl Decoder {
-    /// Hidden states of one row, token by token through a key/value cache from which tokens are dropped at their interval's end.
+    /// Hidden states of one row, token by token through a key/value cache from which tokens are
+    /// dropped at their interval's end.
     ///
-    /// It is what a serving engine that evicts in place computes, and shares neither mask nor attention with the packed pass, so
-    /// it is what `kv_evict` is checked against. Time and memory grow with the pairs, so it is for small or clipped rollouts.
+    /// It is what a serving engine that evicts in place computes, and shares neither mask nor
+    /// attention with the packed pass, so it is what `kv_evict` is checked against. Time and memory
+    /// grow with the pairs, so it is for small or clipped rollouts.
     ///
     /// # Shapes
     /// Returns `[1, time, width]`.
@@ -47,12 +49,16 @@ impl Decoder {
         let embedding = &self.model.embed_tokens;
         let (dtype, device) = (embedding.dtype(), embedding.device());
         let inverse_frequencies = self.config.inverse_frequencies();
-        let mut caches: Vec<LayerCache> = self.model.layers.iter().map(|_| LayerCache::default()).collect();
+        let mut caches: Vec<LayerCache> =
+            self.model.layers.iter().map(|_| LayerCache::default()).collect();
         let mut hidden = Vec::with_capacity(sequence.len());
-        for (now, (&token, &position)) in sequence.tokens.iter().zip(&sequence.positions).enumerate() {
+        for (now, (&token, &position)) in
+            sequence.tokens.iter().zip(&sequence.positions).enumerate()
+        {
             let rotary = Rotary::new(&[[position]], &inverse_frequencies, dtype, &device)?;
             let id = [i64::from(token)];
-            let token_11 = Tensor::<1, Int>::from_data(id, &device.clone().without_autodiff()).unsqueeze();
+            let token_11 =
+                Tensor::<1, Int>::from_data(id, &device.clone().without_autodiff()).unsqueeze();
             let mut x_11c = embedding.forward(token_11);
             for (layer, cache) in self.model.layers.iter().zip(&mut caches) {
                 cache.evict(&sequence.ends, now);
@@ -65,7 +71,13 @@ impl Decoder {
 }
 
 impl Layer {
-    fn step(&self, x_11c: Tensor<3>, rotary: &Rotary, cache: &mut LayerCache, now: usize) -> Result<Tensor<3>, TrainError> {
+    fn step(
+        &self,
+        x_11c: Tensor<3>,
+        rotary: &Rotary,
+        cache: &mut LayerCache,
+        now: usize,
+    ) -> Result<Tensor<3>, TrainError> {
         let normed_11c = self.input_layernorm.forward(x_11c.clone());
         let x_11c = x_11c.add(self.self_attn.step(normed_11c, rotary, cache, now)?);
         let normed_11c = self.post_attention_layernorm.forward(x_11c.clone());
@@ -76,13 +88,20 @@ impl Layer {
 impl SelfAttention {
     /// # Shapes
     /// `x_11c`: `[1, 1, width]`; the result has the same shape.
-    fn step(&self, x_11c: Tensor<3>, rotary: &Rotary, cache: &mut LayerCache, index: usize) -> Result<Tensor<3>, TrainError> {
+    fn step(
+        &self,
+        x_11c: Tensor<3>,
+        rotary: &Rotary,
+        cache: &mut LayerCache,
+        index: usize,
+    ) -> Result<Tensor<3>, TrainError> {
         let (q_1h1d, k_1g1d, v_1g1d) = self.project(x_11c);
         let (q_1h1d, k_1g1d) = (rotary.rotate(q_1h1d)?, rotary.rotate(k_1g1d)?);
         cache.entries.push(Entry { index, k_1g1d, v_1g1d });
         let keys = cache.entries.iter().map(|entry| entry.k_1g1d.clone()).collect();
         let values = cache.entries.iter().map(|entry| entry.v_1g1d.clone()).collect();
-        let (k_1gnd, v_1gnd): (Tensor<4>, Tensor<4>) = (Tensor::cat(keys, 2), Tensor::cat(values, 2));
+        let (k_1gnd, v_1gnd): (Tensor<4>, Tensor<4>) =
+            (Tensor::cat(keys, 2), Tensor::cat(values, 2));
         let ([_, heads, _, head_dim], [_, groups, _, _]) = (q_1h1d.dims(), k_1gnd.dims());
         let q_1grd = q_1h1d.reshape([1, groups, heads / groups, head_dim]);
         let scale = 1.0 / (head_dim as f64).sqrt();

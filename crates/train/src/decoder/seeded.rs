@@ -8,7 +8,8 @@ use rand_chacha::{
 
 /// Weights drawn from a seed on the host, so that they are the same on every device and platform.
 ///
-/// Uniform numbers by exact arithmetic only: a normal distribution needs functions whose last bit differs between platforms.
+/// Uniform numbers by exact arithmetic only: a normal distribution needs functions whose last bit
+/// differs between platforms.
 pub(super) struct SeededWeights {
     random: ChaCha8Rng,
 }

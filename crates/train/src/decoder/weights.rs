@@ -18,11 +18,19 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(source: &'a mut dyn WeightSource, precision: Precision, device: &'a Device) -> Self {
+    pub(crate) fn new(
+        source: &'a mut dyn WeightSource,
+        precision: Precision,
+        device: &'a Device,
+    ) -> Self {
         Self { source, precision, device }
     }
 
-    pub(crate) fn parameter<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Result<Param<Tensor<D>>, TrainError> {
+    pub(crate) fn parameter<const D: usize>(
+        &mut self,
+        name: &str,
+        shape: [usize; D],
+    ) -> Result<Param<Tensor<D>>, TrainError> {
         let data = self.source.take(name, &shape)?;
         let options = (self.device, self.precision.dtype());
         Ok(Param::from_tensor(Tensor::from_data(data, options)))

@@ -102,7 +102,9 @@ pub enum TrainError {
         found: Vec<usize>,
     },
     /// A batch without sequences or with an empty one.
-    #[error("row {row} of the batch is empty: give at least one sequence, each with at least one token")]
+    #[error(
+        "row {row} of the batch is empty: give at least one sequence, each with at least one token"
+    )]
     EmptyRow {
         /// Row of the batch.
         row: usize,

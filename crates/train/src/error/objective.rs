@@ -49,7 +49,9 @@ pub enum ObjectiveError {
         offset: u32,
     },
     /// A pair that points outside its batch.
-    #[error("pair {pair} reads row {row} of the {side}'s {rows} hidden states: make pairs of the batches that are run")]
+    #[error(
+        "pair {pair} reads row {row} of the {side}'s {rows} hidden states: make pairs of the batches that are run"
+    )]
     Row {
         /// Index of the pair.
         pair: usize,
@@ -77,7 +79,9 @@ pub enum ObjectiveError {
         terms: usize,
     },
     /// Numbers that are not one a term.
-    #[error("{found} numbers are given as {what}, {terms} are needed: give one each, in the same order")]
+    #[error(
+        "{found} numbers are given as {what}, {terms} are needed: give one each, in the same order"
+    )]
     SignalLength {
         /// What they are.
         what: &'static str,
@@ -87,7 +91,9 @@ pub enum ObjectiveError {
         found: usize,
     },
     /// A number of a term that cannot be computed with.
-    #[error("generation {generation}, offset {offset}: {what} {value} is not finite: record it, or give the term weight 0")]
+    #[error(
+        "generation {generation}, offset {offset}: {what} {value} is not finite: record it, or give the term weight 0"
+    )]
     SignalValue {
         /// What it is.
         what: &'static str,
@@ -107,7 +113,9 @@ pub enum ObjectiveError {
         setting: &'static str,
     },
     /// A reward that nothing can be compared with.
-    #[error("rollout {rollout} has reward {reward}: give a finite reward, or leave the rollout out of its group")]
+    #[error(
+        "rollout {rollout} has reward {reward}: give a finite reward, or leave the rollout out of its group"
+    )]
     Reward {
         /// Index of the rollout.
         rollout: usize,
@@ -121,7 +129,9 @@ pub enum ObjectiveError {
         rollout: String,
     },
     /// Two queries that share tokens, which would count twice.
-    #[error("generation {generation}: a query at {start}..{end} begins inside the one before it: give each token to one query")]
+    #[error(
+        "generation {generation}: a query at {start}..{end} begins inside the one before it: give each token to one query"
+    )]
     OverlappingQueries {
         /// The generation.
         generation: u32,
@@ -131,7 +141,9 @@ pub enum ObjectiveError {
         end: u32,
     },
     /// A query outside what its generation sampled.
-    #[error("generation {generation}: a query at {start}..{end} lies outside its output of {sampled} tokens")]
+    #[error(
+        "generation {generation}: a query at {start}..{end} lies outside its output of {sampled} tokens"
+    )]
     Query {
         /// The generation.
         generation: u32,

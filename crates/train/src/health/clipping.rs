@@ -6,7 +6,8 @@ use pleach_layout::Era;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// How many terms were clipped within a range of distances from the last eviction, counted in sampled tokens.
+/// How many terms were clipped within a range of distances from the last eviction, counted in
+/// sampled tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ClipDistance {
     /// Smallest distance; none for terms that no eviction precedes.
@@ -26,20 +27,37 @@ impl ClipDistance {
     }
 }
 
-/// The clip fraction by the distance from the last eviction: 0, 1 to 3, 4 to 15 and so on, as the gaps are grouped.
+/// The clip fraction by the distance from the last eviction: 0, 1 to 3, 4 to 15 and so on, as the
+/// gaps are grouped.
 ///
-/// A conditioning that is off shows first right after an eviction. `clipped` is one number a term, 0 for what was not clipped.
+/// A conditioning that is off shows first right after an eviction. `clipped` is one number a term,
+/// 0 for what was not clipped.
 ///
 /// # Errors
 /// Another number of numbers than terms; a batch of several trees, whose eras cannot be told apart.
-pub fn clip_fractions(terms: &BatchTerms, clipped: &[f64], eras: &[Era]) -> Result<Vec<ClipDistance>, TrainError> {
+pub fn clip_fractions(
+    terms: &BatchTerms,
+    clipped: &[f64],
+    eras: &[Era],
+) -> Result<Vec<ClipDistance>, TrainError> {
     if clipped.len() != terms.len() {
-        return Err(ObjectiveError::SignalLength { what: "clipped terms", terms: terms.len(), found: clipped.len() }.into());
+        return Err(ObjectiveError::SignalLength {
+            what: "clipped terms",
+            terms: terms.len(),
+            found: clipped.len(),
+        }
+        .into());
     }
     terms.places()?;
-    let since: HashMap<(u32, u32), Option<u32>> = eras.iter().map(|era| ((era.generation, era.offset), era.since)).collect();
+    let since: HashMap<(u32, u32), Option<u32>> =
+        eras.iter().map(|era| ((era.generation, era.offset), era.since)).collect();
     let mut groups: BTreeMap<Option<u32>, (usize, usize)> = BTreeMap::new();
-    let counted = terms.ids.iter().zip(&terms.weights).zip(clipped).filter(|((_, weight), _)| **weight != 0.0);
+    let counted = terms
+        .ids
+        .iter()
+        .zip(&terms.weights)
+        .zip(clipped)
+        .filter(|((_, weight), _)| **weight != 0.0);
     for ((id, _), &clipped) in counted {
         let from = since.get(id).copied().flatten().map(crate::gap::lower_bound);
         let (terms, taken) = groups.entry(from).or_default();

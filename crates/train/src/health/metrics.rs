@@ -1,7 +1,8 @@
 use super::{Health, HealthFigure};
 use burn::tensor::TensorReadError;
 use burn_train::metric::{
-    Metric, MetricAttributes, MetricMetadata, MetricName, Numeric, NumericAttributes, NumericEntry, SerializedEntry,
+    Metric, MetricAttributes, MetricMetadata, MetricName, Numeric, NumericAttributes, NumericEntry,
+    SerializedEntry,
     state::{FormatOptions, NumericMetricState},
 };
 use std::sync::Arc;
@@ -15,7 +16,8 @@ pub struct HealthInput {
     pub rollouts: usize,
 }
 
-/// One figure of [`Health`] as a metric of burn's trainer; a step that did not measure it, or that is of no rollouts, changes nothing.
+/// One figure of [`Health`] as a metric of burn's trainer; a step that did not measure it, or that
+/// is of no rollouts, changes nothing.
 ///
 /// Over several steps every figure is a mean, those that are the largest of a step among them.
 #[derive(Clone)]
@@ -29,7 +31,12 @@ pub struct HealthMetric {
 impl HealthMetric {
     /// The metric of a figure.
     pub fn new(figure: HealthFigure) -> Self {
-        Self { figure, name: Arc::new(figure.name().to_owned()), state: NumericMetricState::default(), known: false }
+        Self {
+            figure,
+            name: Arc::new(figure.name().to_owned()),
+            state: NumericMetricState::default(),
+            known: false,
+        }
     }
 
     /// One metric for every figure.
@@ -54,11 +61,16 @@ impl Metric for HealthMetric {
     }
 
     fn attributes(&self) -> MetricAttributes {
-        let higher_is_better = matches!(self.figure, HealthFigure::Coverage | HealthFigure::TokenReuse);
+        let higher_is_better =
+            matches!(self.figure, HealthFigure::Coverage | HealthFigure::TokenReuse);
         NumericAttributes { unit: self.figure.unit().map(str::to_owned), higher_is_better }.into()
     }
 
-    fn update(&mut self, input: &HealthInput, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
+    fn update(
+        &mut self,
+        input: &HealthInput,
+        _metadata: &MetricMetadata,
+    ) -> Result<SerializedEntry, TensorReadError> {
         let Some(value) = input.health.figure(self.figure).filter(|_| input.rollouts > 0) else {
             return Ok(SerializedEntry::not_available(self.figure.unit()));
         };

@@ -1,5 +1,5 @@
-//! What to look at in each step of training on compacted rollouts, as plain numbers and, with the feature `metrics`, as metrics of
-//! burn's trainer.
+//! What to look at in each step of training on compacted rollouts, as plain numbers and, with the
+//! feature `metrics`, as metrics of burn's trainer.
 mod clipping;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -121,8 +121,12 @@ impl Health {
             HealthFigure::SegmentsPerRollout => rollouts.map(|rollouts| rollouts.segments.mean),
             HealthFigure::MostSegments => rollouts.map(|rollouts| rollouts.segments.max as f64),
             HealthFigure::EvictionsPerRollout => rollouts.map(|rollouts| rollouts.evictions.mean),
-            HealthFigure::EvictedFraction => rollouts.and_then(|rollouts| rollouts.evicted_fraction),
-            HealthFigure::EffectiveLength => rollouts.map(|rollouts| rollouts.effective_length.mean),
+            HealthFigure::EvictedFraction => {
+                rollouts.and_then(|rollouts| rollouts.evicted_fraction)
+            }
+            HealthFigure::EffectiveLength => {
+                rollouts.map(|rollouts| rollouts.effective_length.mean)
+            }
             HealthFigure::TokenReuse => rollouts.and_then(|rollouts| rollouts.token_reuse),
             HealthFigure::PairOverhead => rollouts.and_then(|rollouts| rollouts.pair_overhead),
         }

@@ -42,22 +42,31 @@ pub struct RolloutHealth {
     pub evicted_fraction: Option<f64>,
     /// Tokens that rollouts went through, each once, however long their contexts ever were.
     pub effective_length: Count,
-    /// Tokens of all live views, one after the other, over tokens of the packed layout; none under `kv_evict`.
+    /// Tokens of all live views, one after the other, over tokens of the packed layout; none under
+    /// `kv_evict`.
     pub token_reuse: Option<f64>,
     /// Attention pairs that are computed over those that the masks need, where that was told.
     pub pair_overhead: Option<f64>,
 }
 
 impl RolloutHealth {
-    /// The figures of a tree that is trained in a layout; `computed_pairs` are the (row, key) pairs that attention computes for it, which
-    /// for dense attention is rows times the square of their length.
+    /// The figures of a tree that is trained in a layout; `computed_pairs` are the (row, key) pairs
+    /// that attention computes for it, which for dense attention is rows times the square of their
+    /// length.
     ///
     /// # Errors
-    /// More tokens than an index holds; a layout that does not exist under the tree's cache semantics.
-    pub fn of(layouts: &Layouts<'_>, kind: LayoutKind, computed_pairs: Option<u64>) -> Result<Self, TrainError> {
+    /// More tokens than an index holds; a layout that does not exist under the tree's cache
+    /// semantics.
+    pub fn of(
+        layouts: &Layouts<'_>,
+        kind: LayoutKind,
+        computed_pairs: Option<u64>,
+    ) -> Result<Self, TrainError> {
         let tree = layouts.tree();
         let account = layouts.account()?;
-        let layout = account.layout(kind).ok_or(pleach_layout::LayoutError::KvEvict { layout: kind.name() })?;
+        let layout = account
+            .layout(kind)
+            .ok_or(pleach_layout::LayoutError::KvEvict { layout: kind.name() })?;
         let timelines = Timelines::of(layouts);
         let evicted = evictions_by_rollout(tree, &account);
         let count = |rollout: &str| evicted.get(rollout).map_or(0, HashSet::len);
@@ -72,9 +81,14 @@ impl RolloutHealth {
         let overhead = computed_pairs.filter(|_| layout.pairs > 0);
         Ok(Self {
             coverage: account.coverage(kind).unwrap_or(1.0),
-            segments: Count::of(timelines.rollouts.iter().map(crate::advantage::Timeline::segments)),
-            evictions: Count::of(timelines.rollouts.iter().map(|timeline| count(&timeline.rollout))),
-            evicted_fraction: (!fired.is_empty()).then(|| fired.iter().sum::<f64>() / fired.len() as f64),
+            segments: Count::of(
+                timelines.rollouts.iter().map(crate::advantage::Timeline::segments),
+            ),
+            evictions: Count::of(
+                timelines.rollouts.iter().map(|timeline| count(&timeline.rollout)),
+            ),
+            evicted_fraction: (!fired.is_empty())
+                .then(|| fired.iter().sum::<f64>() / fired.len() as f64),
             effective_length: Count::of(effective_lengths(layouts)?),
             token_reuse: reuse.map(|segments| segments.tokens as f64 / packed as f64),
             pair_overhead: overhead.map(|computed| computed as f64 / layout.pairs as f64),
@@ -83,9 +97,16 @@ impl RolloutHealth {
 }
 
 /// The evictions above the generations of each rollout.
-fn evictions_by_rollout<'t>(tree: &'t BranchTree, account: &Account) -> HashMap<&'t str, HashSet<u32>> {
-    let evictions: HashSet<u32> =
-        account.evictions.iter().filter(|eviction| !eviction.chat_template).map(|eviction| eviction.context).collect();
+fn evictions_by_rollout<'t>(
+    tree: &'t BranchTree,
+    account: &Account,
+) -> HashMap<&'t str, HashSet<u32>> {
+    let evictions: HashSet<u32> = account
+        .evictions
+        .iter()
+        .filter(|eviction| !eviction.chat_template)
+        .map(|eviction| eviction.context)
+        .collect();
     let mut walked: HashSet<(&str, ContextId)> = HashSet::new();
     let mut found: HashMap<&str, HashSet<u32>> = HashMap::new();
     for generation in tree.generations() {
@@ -105,11 +126,18 @@ fn evictions_by_rollout<'t>(tree: &'t BranchTree, account: &Account) -> HashMap<
 fn effective_lengths(layouts: &Layouts<'_>) -> Result<Vec<usize>, TrainError> {
     let tree = layouts.tree();
     let mut known: HashSet<(&str, &str)> = HashSet::new();
-    let names = tree.generations().map(|generation| (generation.rollout.as_str(), generation.thread.as_str()));
-    let threads: Vec<&str> = names.filter(|&name| known.insert(name)).map(|(rollout, _)| rollout).collect();
+    let names = tree
+        .generations()
+        .map(|generation| (generation.rollout.as_str(), generation.thread.as_str()));
+    let threads: Vec<&str> =
+        names.filter(|&name| known.insert(name)).map(|(rollout, _)| rollout).collect();
     let mut lengths: HashMap<&str, usize> = HashMap::new();
     for (rollout, sequence) in threads.into_iter().zip(layouts.full()?.sequences) {
         *lengths.entry(rollout).or_default() += sequence.len();
     }
-    Ok(tree.rollouts().into_iter().map(|rollout| lengths.get(rollout).copied().unwrap_or_default()).collect())
+    Ok(tree
+        .rollouts()
+        .into_iter()
+        .map(|rollout| lengths.get(rollout).copied().unwrap_or_default())
+        .collect())
 }

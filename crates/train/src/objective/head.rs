@@ -9,15 +9,20 @@ use std::{collections::HashMap, ops::Range};
 ///
 /// # Shapes
 /// Returns `[batch, time, width]`.
-pub(crate) fn hidden_states<M: CausalModel>(model: &M, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+pub(crate) fn hidden_states<M: CausalModel>(
+    model: &M,
+    batch: &Batch,
+) -> Result<Tensor<3>, TrainError> {
     let hidden_btc = model.hidden(batch)?;
     let [b, t, width] = hidden_btc.dims();
     let [rows, time] = batch.dims();
     match [b, t] == [rows, time] {
         true => Ok(hidden_btc),
-        false => {
-            Err(TrainError::ModelShape { what: "hidden states", expected: vec![rows, time, width], found: vec![b, t, width] })
-        }
+        false => Err(TrainError::ModelShape {
+            what: "hidden states",
+            expected: vec![rows, time, width],
+            found: vec![b, t, width],
+        }),
     }
 }
 
@@ -35,11 +40,13 @@ pub(super) fn nothing(hidden_nc: &Tensor<2>) -> Tensor<1> {
     hidden_nc.clone().narrow(0, 0, 1).sum().mul_scalar(0.0)
 }
 
-/// The sum of a loss over chunks of source positions, with logits for one chunk at a time, forward and backward.
+/// The sum of a loss over chunks of source positions, with logits for one chunk at a time, forward
+/// and backward.
 ///
-/// Each chunk is differentiated on its own, on hidden states cut off from the model. The gradients found there, of the hidden
-/// states and of the parameters that the logits use, are attached to the result as its linear part: its value is the loss, its
-/// gradient that of the loss, and the graph holds no logits.
+/// Each chunk is differentiated on its own, on hidden states cut off from the model. The gradients
+/// found there, of the hidden states and of the parameters that the logits use, are attached to the
+/// result as its linear part: its value is the loss, its gradient that of the loss, and the graph
+/// holds no logits.
 ///
 /// # Shapes
 /// - `hidden_nc`: `[n, width]`; `sources`: indices into `n`, at least one
@@ -68,7 +75,8 @@ pub(super) fn sum_in_chunks<M: CausalModel>(
         if loss.is_tracked() {
             let mut gradients = loss.backward();
             let gradient = leaf_kc.grad_remove(&mut gradients);
-            hidden_gradients.push(gradient.unwrap_or_else(|| leaf_kc.zeros_like().without_autodiff()));
+            hidden_gradients
+                .push(gradient.unwrap_or_else(|| leaf_kc.zeros_like().without_autodiff()));
             model.visit(&mut Absorb { head: &mut head, gradients });
         }
         values.push(loss.without_autodiff());

@@ -24,7 +24,11 @@ pub(super) fn log_softmax(logits_kv: Tensor<2>) -> Tensor<2> {
 ///
 /// # Shapes
 /// `logits_kv`: `[k, vocabulary]`; `targets`: `[k]`; returns `[k, 1]`.
-pub(super) fn target_logp(logits_kv: Tensor<2>, targets: &[u32], device: &Device) -> Result<Tensor<2>, TrainError> {
+pub(super) fn target_logp(
+    logits_kv: Tensor<2>,
+    targets: &[u32],
+    device: &Device,
+) -> Result<Tensor<2>, TrainError> {
     let targets_k1 = target_ids(&logits_kv, targets, device)?;
     let (shifted_kv, log_sum_k1) = shifted(tempered(logits_kv, 1.0));
     Ok(shifted_kv.gather(1, targets_k1).sub(log_sum_k1))
@@ -34,7 +38,11 @@ pub(super) fn target_logp(logits_kv: Tensor<2>, targets: &[u32], device: &Device
 ///
 /// # Shapes
 /// `logits_kv`: `[k, vocabulary]`; `targets`: `[k]`; returns `[k, 1]`.
-pub(super) fn target_ids(logits_kv: &Tensor<2>, targets: &[u32], device: &Device) -> Result<Tensor<2, Int>, TrainError> {
+pub(super) fn target_ids(
+    logits_kv: &Tensor<2>,
+    targets: &[u32],
+    device: &Device,
+) -> Result<Tensor<2, Int>, TrainError> {
     let [rows, vocabulary] = logits_kv.dims();
     if rows != targets.len() {
         return Err(TrainError::ModelShape {

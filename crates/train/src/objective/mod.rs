@@ -10,20 +10,22 @@ mod sdcc;
 mod value;
 
 pub use divergence::{
-    Alignment, Divergence, DivergenceConfig, DivergenceKind, DivergenceOutput, Pairs, RowDivergence, Support,
+    Alignment, Divergence, DivergenceConfig, DivergenceKind, DivergenceOutput, Pairs,
+    RowDivergence, Support,
 };
 pub(crate) use head::hidden_states;
 pub(crate) use nll::DEFAULT_CHUNK;
 pub use nll::{Nll, NllConfig, NllOutput};
 pub use policy_gradient::{
-    ClipConfig, MAX_LOG_RATIO, PolicyGradient, PolicyGradientConfig, PolicyGradientOutput, PolicySignal,
+    ClipConfig, MAX_LOG_RATIO, PolicyGradient, PolicyGradientConfig, PolicyGradientOutput,
+    PolicySignal,
 };
 pub use presets::{Number, Preset};
 pub use reduction::Reduction;
 pub use sd_search::{Hindsight, HindsightTemplate, Query, SdSearch, SdSearchConfig, hindsight};
 pub use sdcc::{
-    JunctionCertificate, MovingAverage, Residual, Sdcc, SdccBatch, SdccCertificate, SdccConfig, SdccCoverage, SdccOutput,
-    Teacher, certify, gradient_bound, loss_bound, pinsker, residuals,
+    JunctionCertificate, MovingAverage, Residual, Sdcc, SdccBatch, SdccCertificate, SdccConfig,
+    SdccCoverage, SdccOutput, Teacher, certify, gradient_bound, loss_bound, pinsker, residuals,
 };
 pub use value::{ValueHead, ValueHeadConfig, ValueOutput};
 

@@ -37,8 +37,8 @@ impl NllConfig {
 
 /// Token-level negative log-likelihood over loss terms, in nats.
 ///
-/// Logits exist at the sources of the terms only, one chunk at a time, forward and backward. Log-sum-exp is computed in float32
-/// or better.
+/// Logits exist at the sources of the terms only, one chunk at a time, forward and backward.
+/// Log-sum-exp is computed in float32 or better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nll {
     reduction: Reduction,
@@ -59,22 +59,29 @@ impl Nll {
     ///
     /// # Errors
     /// As [`forward_hidden`](Self::forward_hidden), and what the model finds wrong.
-    pub fn forward<M: CausalModel>(&self, model: &M, batch: &Batch) -> Result<NllOutput, TrainError> {
+    pub fn forward<M: CausalModel>(
+        &self,
+        model: &M,
+        batch: &Batch,
+    ) -> Result<NllOutput, TrainError> {
         let hidden_btc = hidden_states(model, batch)?;
         self.forward_hidden(model, hidden_btc, batch.terms())
     }
 
-    /// The loss of terms whose hidden states are there already, for objectives that share a forward pass.
+    /// The loss of terms whose hidden states are there already, for objectives that share a forward
+    /// pass.
     ///
-    /// A term of weight 0 gives exactly zero loss and gradient, even where its log-probability is -inf. Where every weight is 0, or
-    /// there are no terms, so is the loss, under every [`Reduction`].
+    /// A term of weight 0 gives exactly zero loss and gradient, even where its log-probability is
+    /// -inf. Where every weight is 0, or there are no terms, so is the loss, under every
+    /// [`Reduction`].
     ///
     /// # Shapes
     /// `hidden_btc`: `[batch, time, width]`, from [`CausalModel::hidden`].
     ///
     /// # Errors
-    /// A chunk of 0; weights that are not all 0 under a sum that is not positive and finite; targets outside the vocabulary; a loss that
-    /// is not finite, since a target of another weight than 0 is impossible: [`log_probabilities`](crate::log_probabilities) says which.
+    /// A chunk of 0; weights that are not all 0 under a sum that is not positive and finite;
+    /// targets outside the vocabulary; a loss that is not finite, since a target of another weight
+    /// than 0 is impossible: [`log_probabilities`](crate::log_probabilities) says which.
     pub fn forward_hidden<M: CausalModel>(
         &self,
         model: &M,
@@ -86,8 +93,8 @@ impl Nll {
         Ok(output)
     }
 
-    /// The same for those who look at a model and do not train it: an impossible target is a log-probability of -inf like any other, and
-    /// the loss may be infinite.
+    /// The same for those who look at a model and do not train it: an impossible target is a
+    /// log-probability of -inf like any other, and the loss may be infinite.
     pub(crate) fn measure<M: CausalModel>(
         &self,
         model: &M,
@@ -100,7 +107,10 @@ impl Nll {
         let hidden_nc = flat(hidden_btc);
         let device = hidden_nc.device().without_autodiff();
         if terms.is_empty() {
-            let logp_n = Tensor::from_data(TensorData::new(Vec::<f64>::new(), [0]), (&device, hidden_nc.dtype()));
+            let logp_n = Tensor::from_data(
+                TensorData::new(Vec::<f64>::new(), [0]),
+                (&device, hidden_nc.dtype()),
+            );
             return Ok(NllOutput { loss: nothing(&hidden_nc), logp_n });
         }
         let factor = 1.0 / self.reduction.normaliser(&terms.weights)?;

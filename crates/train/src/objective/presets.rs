@@ -1,5 +1,7 @@
 use super::policy_gradient::{ClipConfig, PolicyGradientConfig};
-use crate::advantage::{AdvantageConfig, Baseline, GaeConfig, LambdaConfig, LengthReading, Overlong, Scale, Timing};
+use crate::advantage::{
+    AdvantageConfig, Baseline, GaeConfig, LambdaConfig, LengthReading, Overlong, Scale, Timing,
+};
 
 /// A number of a preset and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,10 +14,11 @@ pub struct Number {
     pub source: &'static str,
 }
 
-/// How a paper computes advantages and its policy gradient: data, to be read, changed and used like any configuration.
+/// How a paper computes advantages and its policy gradient: data, to be read, changed and used like
+/// any configuration.
 ///
-/// Every number that a preset holds stands in [`numbers`](Self::numbers) with its source. Where a paper's own number is not known
-/// here, the library's default stands there and says so.
+/// Every number that a preset holds stands in [`numbers`](Self::numbers) with its source. Where a
+/// paper's own number is not known here, the library's default stands there and says so.
 #[derive(Debug, Clone)]
 pub struct Preset {
     /// Its name.
@@ -36,7 +39,8 @@ pub struct Preset {
 
 const DEFAULT: &str = "chosen here, the clips of DAPO (arXiv 2503.14476), since the paper's own number is not recorded here";
 const DAPO: &str = "arXiv 2503.14476";
-const NO_DISCOUNT: &str = "chosen here: one reward at the end of a rollout is worth the same wherever a token stands";
+const NO_DISCOUNT: &str =
+    "chosen here: one reward at the end of a rollout is worth the same wherever a token stands";
 const COMPACTION_RL: &str = "arXiv 2607.05378";
 
 /// The clips that a preset holds because it holds some.
@@ -48,11 +52,17 @@ const DEFAULT_CLIPS: [Number; 2] = [
 impl Preset {
     /// All presets.
     pub fn all() -> [Self; 5] {
-        [Self::supo(), Self::resum_grpo(), Self::compaction_rl(), Self::auto_compact(), Self::dapo()]
+        [
+            Self::supo(),
+            Self::resum_grpo(),
+            Self::compaction_rl(),
+            Self::auto_compact(),
+            Self::dapo(),
+        ]
     }
 
-    /// SUPO, arXiv 2510.06727: the advantage of a rollout in its group (equation 3), the same for each of its segments; rollouts that
-    /// hit a cap without an answer contribute no gradient.
+    /// SUPO, arXiv 2510.06727: the advantage of a rollout in its group (equation 3), the same for
+    /// each of its segments; rollouts that hit a cap without an answer contribute no gradient.
     pub fn supo() -> Self {
         Self {
             name: "supo",
@@ -65,17 +75,24 @@ impl Preset {
         }
     }
 
-    /// ReSum-GRPO, arXiv 2509.13313: as SUPO between rollouts. The summariser is no policy, so its tokens are no loss terms. That
-    /// overlong rollouts are trained is chosen here: an overlong mask is told of SUPO only.
+    /// ReSum-GRPO, arXiv 2509.13313: as SUPO between rollouts. The summariser is no policy, so its
+    /// tokens are no loss terms. That overlong rollouts are trained is chosen here: an overlong
+    /// mask is told of SUPO only.
     pub fn resum_grpo() -> Self {
-        Self { name: "resum_grpo", paper: "arXiv 2509.13313", advantage: Some(group(Overlong::Keep)), ..Self::supo() }
+        Self {
+            name: "resum_grpo",
+            paper: "arXiv 2509.13313",
+            advantage: Some(group(Overlong::Keep)),
+            ..Self::supo()
+        }
     }
 
     /// CompactionRL, arXiv 2607.05378: PPO with a critic and groups of one, lambda by length.
     ///
-    /// The paper estimates advantages segment by segment and corrects them; here the tree keeps the whole timeline, so the preset
-    /// estimates over it, which is exact where the correction is not. [`Timing::Corrected`] is the paper's. Which length lambda reads is
-    /// open; here it is the whole rollout's.
+    /// The paper estimates advantages segment by segment and corrects them; here the tree keeps the
+    /// whole timeline, so the preset estimates over it, which is exact where the correction is not.
+    /// [`Timing::Corrected`] is the paper's. Which length lambda reads is open; here it is the
+    /// whole rollout's.
     pub fn compaction_rl() -> Self {
         let lambda = LambdaConfig::LengthAdaptive { alpha: 1.5, length: LengthReading::Rollout };
         Self {
@@ -95,15 +112,21 @@ impl Preset {
         }
     }
 
-    /// AutoCompact, project page autocompact.github.io: the rollout's advantage on the `compact()` decision, the summary and what
-    /// follows alike, which is what happens to every sampled token here. That overlong rollouts are trained is chosen here.
+    /// AutoCompact, project page autocompact.github.io: the rollout's advantage on the `compact()`
+    /// decision, the summary and what follows alike, which is what happens to every sampled token
+    /// here. That overlong rollouts are trained is chosen here.
     pub fn auto_compact() -> Self {
-        Self { name: "auto_compact", paper: "autocompact.github.io", advantage: Some(group(Overlong::Keep)), ..Self::supo() }
+        Self {
+            name: "auto_compact",
+            paper: "autocompact.github.io",
+            advantage: Some(group(Overlong::Keep)),
+            ..Self::supo()
+        }
     }
 
-    /// DAPO, arXiv 2503.14476: a clip that is higher above than below, a token-level mean, no KL to a reference, no gradient from
-    /// truncated answers (its overlong filtering). Its dynamic sampling and its soft penalty of length are the sampler's and the
-    /// reward's, and not here.
+    /// DAPO, arXiv 2503.14476: a clip that is higher above than below, a token-level mean, no KL to
+    /// a reference, no gradient from truncated answers (its overlong filtering). Its dynamic
+    /// sampling and its soft penalty of length are the sampler's and the reward's, and not here.
     pub fn dapo() -> Self {
         Self {
             name: "dapo",

@@ -3,15 +3,16 @@ use burn::config::Config;
 
 /// How the loss terms of a batch become one number.
 ///
-/// Where every weight is 0, and so where there are no terms, the loss is 0 under each of them: a part of a batch may have none, and
-/// the parts must add up.
+/// Where every weight is 0, and so where there are no terms, the loss is 0 under each of them: a
+/// part of a batch may have none, and the parts must add up.
 #[derive(Config, Debug, Copy, PartialEq)]
 pub enum Reduction {
     /// The weighted sum, which adds up over micro-batches.
     Sum,
     /// The weighted sum over the sum of the weights.
     WeightedMean,
-    /// The weighted sum over a number of one's own: the weights of a whole batch that is run in parts, say.
+    /// The weighted sum over a number of one's own: the weights of a whole batch that is run in
+    /// parts, say.
     Over(f64),
 }
 

@@ -18,7 +18,8 @@ use burn::{
 pub struct ValueHeadConfig {
     /// Width of the hidden states.
     pub width: usize,
-    /// How far a value may move from the one that advantages were computed with; none leaves clipping out.
+    /// How far a value may move from the one that advantages were computed with; none leaves
+    /// clipping out.
     ///
     /// 0.2 is chosen here, so that values are held as tightly as ratios are.
     #[config(default = "Some(0.2)")]
@@ -41,7 +42,8 @@ impl ValueHeadConfig {
     }
 }
 
-/// A critic on top of a model's hidden states: the value of a state is what will be got from its next token on.
+/// A critic on top of a model's hidden states: the value of a state is what will be got from its
+/// next token on.
 ///
 /// The loss is `1/2 max((v - R)^2, (v_old + clip(v - v_old, -c, c) - R)^2)`, the
 /// clipping of PPO (arXiv 1707.06347) done to values, as its implementations do.
@@ -74,17 +76,28 @@ impl ValueHead {
     ///
     /// # Errors
     /// Hidden states of another width.
-    pub fn values(&self, hidden_btc: Tensor<3>, terms: &BatchTerms) -> Result<Tensor<1>, TrainError> {
+    pub fn values(
+        &self,
+        hidden_btc: Tensor<3>,
+        terms: &BatchTerms,
+    ) -> Result<Tensor<1>, TrainError> {
         let [b, t, found] = hidden_btc.dims();
         let [width] = self.weight_c.dims();
         if found != width {
             let expected = vec![b, t, width];
-            return Err(TrainError::ModelShape { what: "hidden states", expected, found: vec![b, t, found] });
+            return Err(TrainError::ModelShape {
+                what: "hidden states",
+                expected,
+                found: vec![b, t, found],
+            });
         }
         let hidden_nc = flat(hidden_btc);
         let device = hidden_nc.device().without_autodiff();
         if terms.is_empty() {
-            return Ok(Tensor::from_data(TensorData::new(Vec::<f64>::new(), [0]), (&device, hidden_nc.dtype())));
+            return Ok(Tensor::from_data(
+                TensorData::new(Vec::<f64>::new(), [0]),
+                (&device, hidden_nc.dtype()),
+            ));
         }
         let sources_n = Tensor::<1, Int>::from_data(terms.sources.as_slice(), &device);
         let selected_nc = hidden_nc.select(0, sources_n);
@@ -94,13 +107,16 @@ impl ValueHead {
 
     /// The clipped loss of values against returns.
     ///
-    /// A term of weight 0 gives exactly zero loss and gradient; where every weight is 0, or there are no terms, so is the loss.
+    /// A term of weight 0 gives exactly zero loss and gradient; where every weight is 0, or there
+    /// are no terms, so is the loss.
     ///
     /// # Shapes
-    /// `hidden_btc`: `[batch, time, width]`; `old`, `returns`: `[terms]`, the values that advantages were computed with, and what was got.
+    /// `hidden_btc`: `[batch, time, width]`; `old`, `returns`: `[terms]`, the values that
+    /// advantages were computed with, and what was got.
     ///
     /// # Errors
-    /// Lengths that differ, numbers that are not finite at a term that counts, a clip that is not positive and finite.
+    /// Lengths that differ, numbers that are not finite at a term that counts, a clip that is not
+    /// positive and finite.
     pub fn forward(
         &self,
         hidden_btc: Tensor<3>,
@@ -112,15 +128,26 @@ impl ValueHead {
         let returns = super::policy_gradient::checked(returns, terms, "return")?;
         if let Some(clip) = self.clip.filter(|clip| !(clip.is_finite() && *clip > 0.0)) {
             let expected = "a positive finite number, or none";
-            return Err(ObjectiveError::Setting { setting: "the clip of values", value: clip, expected }.into());
+            return Err(ObjectiveError::Setting {
+                setting: "the clip of values",
+                value: clip,
+                expected,
+            }
+            .into());
         }
         let values_n = self.values(hidden_btc.clone(), terms)?;
         if terms.is_empty() {
-            return Ok(ValueOutput { loss: nothing(&flat(hidden_btc)), clipped_n: values_n.clone(), values_n });
+            return Ok(ValueOutput {
+                loss: nothing(&flat(hidden_btc)),
+                clipped_n: values_n.clone(),
+                values_n,
+            });
         }
         let factor = 0.5 / self.reduction.normaliser(&terms.weights)?;
         let options = (&values_n.device().without_autodiff(), values_n.dtype());
-        let of = |values: &[f64]| Tensor::<1>::from_data(TensorData::new(values.to_vec(), [values.len()]), options);
+        let of = |values: &[f64]| {
+            Tensor::<1>::from_data(TensorData::new(values.to_vec(), [values.len()]), options)
+        };
         let (old_n, returns_n) = (of(&old), of(&returns));
         let error_n = values_n.clone().sub(returns_n.clone());
         let mut square_n = error_n.clone().mul(error_n);
@@ -131,7 +158,8 @@ impl ValueHead {
             let outside_n = plain_n.clone().abs().greater_scalar(clip);
             let held_n = old_n.add(plain_n.clamp(-clip, clip)).sub(returns_n);
             let held_n = held_n.clone().mul(held_n);
-            let takes_n = held_n.clone().greater(square_n.clone().without_autodiff()).bool_and(outside_n);
+            let takes_n =
+                held_n.clone().greater(square_n.clone().without_autodiff()).bool_and(outside_n);
             square_n = square_n.mask_where(takes_n.clone(), held_n);
             clipped_n = clipped_n.mask_fill(takes_n, 1.0);
         }

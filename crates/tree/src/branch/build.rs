@@ -6,8 +6,8 @@ use super::check;
 use super::piece::Pieces;
 use super::tree::{BranchTree, Context, Event};
 use crate::{
-    CacheSemantics, ContextId, Fault, Fidelity, Generation, GenerationId, Header, Location, Outcome, PieceId, Record, Report,
-    Segment, SegmentId, Severity, TreeError,
+    CacheSemantics, ContextId, Fault, Fidelity, Generation, GenerationId, Header, Location,
+    Outcome, PieceId, Record, Report, Segment, SegmentId, Severity, TreeError,
 };
 
 /// Builds a [`BranchTree`] from records in file order, checking each against those above it.
@@ -52,7 +52,14 @@ impl TreeBuilder {
     /// A builder that rejects faults, or repairs what can be repaired where `lenient`.
     pub fn new(lenient: bool) -> Self {
         let mut graph = DiGraph::new();
-        let origin = graph.add_node(Context { id: None, root: None, tail: None, tokens: 0, removed: Vec::new(), record: None });
+        let origin = graph.add_node(Context {
+            id: None,
+            root: None,
+            tail: None,
+            tokens: 0,
+            removed: Vec::new(),
+            record: None,
+        });
         Self {
             lenient,
             header: None,
@@ -79,7 +86,11 @@ impl TreeBuilder {
 
     /// Takes the next record; faults go into `report`.
     pub fn push(&mut self, at: Location, record: Record, report: &mut Report) {
-        if !matches!(record, Record::Header(_)) && self.header.is_none() && !self.headless && !report.has_errors() {
+        if !matches!(record, Record::Header(_))
+            && self.header.is_none()
+            && !self.headless
+            && !report.has_errors()
+        {
             self.headless = true;
             report.fault(self.lenient, at.clone(), Fault::MissingHeader);
         }
@@ -150,7 +161,8 @@ impl TreeBuilder {
 
     /// What was repaired may not be what the policy saw, and the header says so.
     fn lower_fidelity(&mut self, report: &Report) {
-        let loses = |fault: &Fault| !matches!(fault, Fault::ByteOrderMark | Fault::GluedRecords { .. });
+        let loses =
+            |fault: &Fault| !matches!(fault, Fault::ByteOrderMark | Fault::GluedRecords { .. });
         if !report.of(Severity::Repaired).any(|diagnostic| loses(&diagnostic.fault)) {
             return;
         }
@@ -195,7 +207,11 @@ impl TreeBuilder {
             return;
         }
         if header.version != 1 {
-            report.fault(self.lenient, at.key("version"), Fault::UnsupportedVersion { version: header.version });
+            report.fault(
+                self.lenient,
+                at.key("version"),
+                Fault::UnsupportedVersion { version: header.version },
+            );
         }
         self.header = Some(header.clone());
         self.keep(at, Record::Header(header));
@@ -222,7 +238,11 @@ impl TreeBuilder {
     fn push_outcome(&mut self, at: Location, outcome: Outcome, report: &mut Report) {
         if let Some(&first) = self.outcomes.get(&outcome.rollout) {
             if self.records[first] != Record::Outcome(outcome.clone()) {
-                report.fault(self.lenient, at.key("rollout"), Fault::SecondOutcome { rollout: outcome.rollout });
+                report.fault(
+                    self.lenient,
+                    at.key("rollout"),
+                    Fault::SecondOutcome { rollout: outcome.rollout },
+                );
             }
             return;
         }
@@ -240,7 +260,11 @@ impl TreeBuilder {
             return;
         }
         if !self.contexts.contains_key(&generation.context) {
-            report.fault(self.lenient, at.key("context"), Fault::MissingContext { context: generation.context });
+            report.fault(
+                self.lenient,
+                at.key("context"),
+                Fault::MissingContext { context: generation.context },
+            );
             return;
         }
         self.check_generation(&at, &mut generation, report);

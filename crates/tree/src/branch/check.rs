@@ -2,7 +2,13 @@
 use crate::{Fault, Location, LossRun, Report, Segment};
 
 /// Checks a segment's token lists and takes out what lenient reading drops.
-pub(super) fn segment(lenient: bool, vocab: Option<u32>, segment: &mut Segment, at: &Location, report: &mut Report) {
+pub(super) fn segment(
+    lenient: bool,
+    vocab: Option<u32>,
+    segment: &mut Segment,
+    at: &Location,
+    report: &mut Report,
+) {
     if segment.tokens.is_none() && segment.text.is_none() {
         report.fault(lenient, at.clone(), Fault::NoContent { segment: segment.id });
     }
@@ -26,7 +32,10 @@ fn logprobs(segment: &Segment) -> Option<(String, Fault)> {
     let logprobs = segment.logprobs.as_ref()?;
     let tokens = segment.tokens.as_ref().map_or(0, Vec::len);
     if logprobs.len() != tokens {
-        return Some(("logprobs".into(), Fault::LengthMismatch { what: "logprobs", len: logprobs.len(), tokens }));
+        return Some((
+            "logprobs".into(),
+            Fault::LengthMismatch { what: "logprobs", len: logprobs.len(), tokens },
+        ));
     }
     let bad = logprobs.iter().position(|value| !value.is_finite() || *value > 0.0)?;
     Some((format!("logprobs[{bad}]"), Fault::Logprob { at: bad, value: logprobs[bad] }))
@@ -44,5 +53,9 @@ fn loss(segment: &Segment, runs: &[LossRun]) -> Option<Fault> {
         next = run.end;
     }
     let tokens = segment.tokens.as_ref().map_or(0, Vec::len);
-    (next as usize != tokens).then_some(Fault::LengthMismatch { what: "loss runs", len: next as usize, tokens })
+    (next as usize != tokens).then_some(Fault::LengthMismatch {
+        what: "loss runs",
+        len: next as usize,
+        tokens,
+    })
 }

@@ -17,13 +17,17 @@ enum Item {
     Hole(usize),
 }
 
-/// Ranges to take out of one segment, each with the index of the entry that lists it; sorted and disjoint.
+/// Ranges to take out of one segment, each with the index of the entry that lists it; sorted and
+/// disjoint.
 #[derive(Debug, Default)]
 pub(super) struct Ranges(FxHashMap<SegmentId, Vec<(u32, u32, usize)>>);
 
 impl Ranges {
     /// Collects the entries; returns also the segments whose entries overlap, which are merged.
-    pub(super) fn collect(evicted: &[Evicted], whole: impl Fn(SegmentId) -> u32) -> (Self, Vec<SegmentId>) {
+    pub(super) fn collect(
+        evicted: &[Evicted],
+        whole: impl Fn(SegmentId) -> u32,
+    ) -> (Self, Vec<SegmentId>) {
         let mut map: FxHashMap<SegmentId, Vec<(u32, u32, usize)>> = FxHashMap::default();
         for (index, entry) in evicted.iter().enumerate() {
             let (start, end) = entry.tokens.unwrap_or_else(|| (0, whole(entry.segment)));
@@ -107,8 +111,15 @@ impl Cut {
         })
     }
 
-    /// The new list, with the replacement where `place` says; `heads` is the number of leading system spans that are kept.
-    pub(super) fn place(&self, place: Place, replacement: &[Span], entries: usize, heads: usize) -> Vec<Span> {
+    /// The new list, with the replacement where `place` says; `heads` is the number of leading
+    /// system spans that are kept.
+    pub(super) fn place(
+        &self,
+        place: Place,
+        replacement: &[Span],
+        entries: usize,
+        heads: usize,
+    ) -> Vec<Span> {
         let one_each = place == Place::InPlace && replacement.len() == entries;
         let mut out = Vec::with_capacity(self.items.len() + replacement.len());
         let target = match place {

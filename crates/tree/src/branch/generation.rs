@@ -5,7 +5,12 @@ use super::build::TreeBuilder;
 use crate::{Fault, Generation, Location, LossRun, Origin, Record, Report, Segment, SegmentId};
 
 impl TreeBuilder {
-    pub(super) fn check_generation(&mut self, at: &Location, generation: &mut Generation, report: &mut Report) {
+    pub(super) fn check_generation(
+        &mut self,
+        at: &Location,
+        generation: &mut Generation,
+        report: &mut Report,
+    ) {
         self.check_output(at, generation, report);
         self.check_thread(at, generation, report);
         self.check_trained_twice(at, generation, report);
@@ -22,11 +27,22 @@ impl TreeBuilder {
         if self.graph[self.contexts[&generation.context]].tokens > 0 {
             return;
         }
-        let first = generation.output.iter().find(|&&id| self.extent(id) > 0).and_then(|id| self.segments.get(id));
-        let Some(Record::Segment(segment)) = first.map(|&index| &mut self.records[index]) else { return };
-        let trained = segment.declared_weight(0) != Some(0.0) && !self.owners.contains_key(&segment.id);
+        let first = generation
+            .output
+            .iter()
+            .find(|&&id| self.extent(id) > 0)
+            .and_then(|id| self.segments.get(id));
+        let Some(Record::Segment(segment)) = first.map(|&index| &mut self.records[index]) else {
+            return;
+        };
+        let trained =
+            segment.declared_weight(0) != Some(0.0) && !self.owners.contains_key(&segment.id);
         if segment.origin == Origin::Policy && segment.tokens.is_some() && trained {
-            report.fault(self.lenient, at.key("context"), Fault::EmptyPrefix { generation: generation.id });
+            report.fault(
+                self.lenient,
+                at.key("context"),
+                Fault::EmptyPrefix { generation: generation.id },
+            );
             segment.unweight_first();
         }
     }
@@ -51,14 +67,19 @@ impl TreeBuilder {
         let context = &self.graph[self.contexts[&generation.context]];
         let Some(root) = context.root else { return };
         if self.kv_evict() && self.state.newest.get(&root) != Some(&generation.context) {
-            report.fault(self.lenient, at.key("context"), Fault::ForkUnderKvEvict { context: generation.context });
+            report.fault(
+                self.lenient,
+                at.key("context"),
+                Fault::ForkUnderKvEvict { context: generation.context },
+            );
         }
         let thread = (generation.rollout.clone(), generation.thread.clone());
         let first = *self.state.roots.entry(thread).or_insert(root);
         if first != root {
             let fault = Fault::SecondRoot { thread: generation.thread.clone(), root, first };
             report.fault(self.lenient, at.key("thread"), fault);
-            let mut renamed = (generation.rollout.clone(), format!("{}~{}", generation.thread, root.0));
+            let mut renamed =
+                (generation.rollout.clone(), format!("{}~{}", generation.thread, root.0));
             while *self.state.roots.entry(renamed.clone()).or_insert(root) != root {
                 renamed.1.push('~');
             }
@@ -66,9 +87,16 @@ impl TreeBuilder {
         }
     }
 
-    fn check_trained_twice(&mut self, at: &Location, generation: &mut Generation, report: &mut Report) {
+    fn check_trained_twice(
+        &mut self,
+        at: &Location,
+        generation: &mut Generation,
+        report: &mut Report,
+    ) {
         for (index, id) in generation.output.iter_mut().enumerate() {
-            let (Some(&first), Some(segment)) = (self.owners.get(id), self.segment(*id)) else { continue };
+            let (Some(&first), Some(segment)) = (self.owners.get(id), self.segment(*id)) else {
+                continue;
+            };
             if segment.origin == Origin::Policy && has_loss(segment) {
                 let fault = Fault::TrainedTwice { segment: *id, first, second: generation.id };
                 let copy = segment.clone();
@@ -80,11 +108,19 @@ impl TreeBuilder {
         }
     }
 
-    /// Stores a segment once more without loss; its id comes from the far end of the space, where no writer counts.
+    /// Stores a segment once more without loss; its id comes from the far end of the space, where
+    /// no writer counts.
     fn keep_copy(&mut self, at: &Location, mut copy: Segment) -> SegmentId {
-        copy.id = (0..=u32::MAX).rev().map(SegmentId).find(|id| !self.segments.contains_key(id)).unwrap_or(copy.id);
+        copy.id = (0..=u32::MAX)
+            .rev()
+            .map(SegmentId)
+            .find(|id| !self.segments.contains_key(id))
+            .unwrap_or(copy.id);
         let end = copy.extent() as u32;
-        copy.loss = copy.tokens.is_some().then(|| (0..end.min(1)).map(|start| LossRun { start, end, weight: 0.0 }).collect());
+        copy.loss = copy
+            .tokens
+            .is_some()
+            .then(|| (0..end.min(1)).map(|start| LossRun { start, end, weight: 0.0 }).collect());
         let id = copy.id;
         let index = self.keep(at.clone(), Record::Segment(copy));
         self.segments.insert(id, index);
@@ -97,8 +133,15 @@ impl TreeBuilder {
             .into_iter()
             .flat_map(|piece| {
                 let span = self.pieces.span(piece);
-                let tokens = self.segment(span.segment).and_then(|segment| segment.tokens.as_deref()).unwrap_or_default();
-                tokens.get(span.start as usize..span.end as usize).unwrap_or_default().iter().copied()
+                let tokens = self
+                    .segment(span.segment)
+                    .and_then(|segment| segment.tokens.as_deref())
+                    .unwrap_or_default();
+                tokens
+                    .get(span.start as usize..span.end as usize)
+                    .unwrap_or_default()
+                    .iter()
+                    .copied()
             })
             .collect();
         let recorded = generation.prompt_tokens.as_deref().unwrap_or_default();
@@ -108,7 +151,8 @@ impl TreeBuilder {
         let differs = context.iter().zip(recorded).position(|(a, b)| a != b);
         let first = differs.unwrap_or(context.len().min(recorded.len()));
         let (context, recorded) = (self.window(&context, first), self.window(recorded, first));
-        let fault = Fault::PromptMismatch { generation: generation.id, at: first, context, recorded };
+        let fault =
+            Fault::PromptMismatch { generation: generation.id, at: first, context, recorded };
         report.fault(self.lenient, at.key("prompt_tokens"), fault);
         generation.prompt_tokens = None;
     }
@@ -119,14 +163,17 @@ impl TreeBuilder {
         format!("{window:?}")
     }
 
-    /// Loss can only stand on what a generation sampled, which is known once all generations are in.
+    /// Loss can only stand on what a generation sampled, which is known once all generations are
+    /// in.
     pub(super) fn check_loss(&mut self, report: &mut Report) {
         let unsampled: Vec<usize> = self
             .records
             .iter()
             .enumerate()
             .filter(|(_, record)| match record {
-                Record::Segment(segment) => segment.loss.is_some() && has_loss(segment) && !self.sampled(segment),
+                Record::Segment(segment) => {
+                    segment.loss.is_some() && has_loss(segment) && !self.sampled(segment)
+                }
                 _ => false,
             })
             .map(|(index, _)| index)
@@ -149,8 +196,10 @@ impl TreeBuilder {
         if self.state.current != Some(context) {
             self.state.current = Some(context);
             let path = self.pieces.path(self.tail(context));
-            self.state.present =
-                path.into_iter().map(|piece| self.pieces.span(piece).segment).collect::<FxHashSet<SegmentId>>();
+            self.state.present = path
+                .into_iter()
+                .map(|piece| self.pieces.span(piece).segment)
+                .collect::<FxHashSet<SegmentId>>();
         }
     }
 }

@@ -1,6 +1,7 @@
 use crate::SegmentId;
 
-/// A half-open range of a segment: `[start, end)` in tokens, or bytes for a segment that is not tokenised yet.
+/// A half-open range of a segment: `[start, end)` in tokens, or bytes for a segment that is not
+/// tokenised yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The segment.
@@ -36,8 +37,9 @@ impl PieceId {
 
 /// A span and what stands before it.
 ///
-/// Contexts that share a beginning share its pieces, so a tree takes memory for what each operation adds and not for the sum of
-/// its contexts, and whatever is computed per piece is computed once for all views that share it.
+/// Contexts that share a beginning share its pieces, so a tree takes memory for what each operation
+/// adds and not for the sum of its contexts, and whatever is computed per piece is computed once
+/// for all views that share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// The piece before it, if any.
@@ -56,7 +58,11 @@ impl Pieces {
     }
 
     /// Puts `spans` behind `parent` and returns the last piece.
-    pub(crate) fn extend(&mut self, parent: Option<PieceId>, spans: impl IntoIterator<Item = Span>) -> Option<PieceId> {
+    pub(crate) fn extend(
+        &mut self,
+        parent: Option<PieceId>,
+        spans: impl IntoIterator<Item = Span>,
+    ) -> Option<PieceId> {
         spans.into_iter().fold(parent, |parent, span| {
             // Ids are u32 throughout the format, so a file cannot hold more pieces than fit.
             let id = PieceId(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
@@ -67,7 +73,8 @@ impl Pieces {
 
     /// The pieces from the first to `tail`.
     pub(crate) fn path(&self, tail: Option<PieceId>) -> Vec<PieceId> {
-        let mut path: Vec<PieceId> = std::iter::successors(tail, |id| self.0[id.index()].parent).collect();
+        let mut path: Vec<PieceId> =
+            std::iter::successors(tail, |id| self.0[id.index()].parent).collect();
         path.reverse();
         path
     }

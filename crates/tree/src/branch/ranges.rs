@@ -7,7 +7,13 @@ use crate::{Evict, Evicted, Fault, Location, Report, Segment, SegmentId, Span};
 
 impl TreeBuilder {
     /// Every range must be a range of its segment, and every token of it must be in the context.
-    pub(super) fn check_evicted(&self, at: &Location, before: &[Span], record: &mut Evict, report: &mut Report) {
+    pub(super) fn check_evicted(
+        &self,
+        at: &Location,
+        before: &[Span],
+        record: &mut Evict,
+        report: &mut Report,
+    ) {
         let from = record.from;
         let mut standing: FxHashMap<SegmentId, Vec<Span>> = FxHashMap::default();
         for span in before {
@@ -33,9 +39,19 @@ impl TreeBuilder {
             let inside = inside(standing.get(&segment).map_or(&[], Vec::as_slice), (start, end));
             let tokens: u32 = inside.iter().map(|(start, end)| end - start).sum();
             if inside.is_empty() || (entry.tokens.is_some() && tokens < end - start) {
-                let key = if entry.tokens.is_some() { format!("{}.tokens", at.key) } else { at.key.clone() };
-                report.fault(self.lenient, at.key(key), Fault::EvictedNotInContext { segment, start, end, from });
-                record.evicted.extend(inside.into_iter().map(|(start, end)| Evicted::range(segment, start, end)));
+                let key = if entry.tokens.is_some() {
+                    format!("{}.tokens", at.key)
+                } else {
+                    at.key.clone()
+                };
+                report.fault(
+                    self.lenient,
+                    at.key(key),
+                    Fault::EvictedNotInContext { segment, start, end, from },
+                );
+                record.evicted.extend(
+                    inside.into_iter().map(|(start, end)| Evicted::range(segment, start, end)),
+                );
             } else {
                 record.evicted.push(entry);
             }
@@ -43,7 +59,13 @@ impl TreeBuilder {
     }
 
     /// The range as it can be used; `None` for the whole segment.
-    fn check_range(&self, at: &Location, of: &Segment, (start, end): (u32, u32), report: &mut Report) -> Option<(u32, u32)> {
+    fn check_range(
+        &self,
+        at: &Location,
+        of: &Segment,
+        (start, end): (u32, u32),
+        report: &mut Report,
+    ) -> Option<(u32, u32)> {
         let (segment, len) = (of.id, of.extent());
         if of.tokens.is_none() {
             report.fault(self.lenient, at.clone(), Fault::RangeWithoutTokens { segment });
@@ -51,7 +73,11 @@ impl TreeBuilder {
         }
         let empty = start == end && len > 0;
         if start > end || end as usize > len || empty {
-            report.fault(self.lenient, at.clone(), Fault::RangeOutside { segment, start, end, len });
+            report.fault(
+                self.lenient,
+                at.clone(),
+                Fault::RangeOutside { segment, start, end, len },
+            );
         }
         let end = end.min(self.extent(segment));
         Some((start.min(end), end))
@@ -64,8 +90,11 @@ impl TreeBuilder {
             report.fault(self.lenient, at.key("evicted"), Fault::OverlappingRanges { segment });
         }
         let listed = std::mem::take(&mut record.evicted);
-        let whole: FxHashSet<SegmentId> =
-            listed.iter().filter(|entry| entry.tokens.is_none()).map(|entry| entry.segment).collect();
+        let whole: FxHashSet<SegmentId> = listed
+            .iter()
+            .filter(|entry| entry.tokens.is_none())
+            .map(|entry| entry.segment)
+            .collect();
         let mut merged = FxHashSet::default();
         for entry in listed {
             if !overlapping.contains(&entry.segment) {
@@ -74,16 +103,24 @@ impl TreeBuilder {
                 if whole.contains(&entry.segment) {
                     record.evicted.push(Evicted::whole(entry.segment));
                 } else {
-                    record
-                        .evicted
-                        .extend(ranges.of(entry.segment).map(|(start, end)| Evicted::range(entry.segment, start, end)));
+                    record.evicted.extend(
+                        ranges
+                            .of(entry.segment)
+                            .map(|(start, end)| Evicted::range(entry.segment, start, end)),
+                    );
                 }
             }
         }
     }
 
     /// A replacement must exist, stand once, and not leave in the same record.
-    pub(super) fn check_replacement(&self, at: &Location, before: &[Span], record: &mut Evict, report: &mut Report) {
+    pub(super) fn check_replacement(
+        &self,
+        at: &Location,
+        before: &[Span],
+        record: &mut Evict,
+        report: &mut Report,
+    ) {
         let Some(replacement) = &mut record.replacement else { return };
         if replacement.latent.is_some() && replacement.kind != crate::ReplacementKind::Latent {
             report.fault(self.lenient, at.key("replacement.latent"), Fault::LatentKind);
@@ -107,7 +144,8 @@ impl TreeBuilder {
     }
 }
 
-/// What of a range stands among the spans of its segment; an empty segment that stands there gives an empty range.
+/// What of a range stands among the spans of its segment; an empty segment that stands there gives
+/// an empty range.
 fn inside(standing: &[Span], (start, end): (u32, u32)) -> Vec<(u32, u32)> {
     let overlap = |span: &Span| {
         let (from, to) = (span.start.max(start), span.end.min(end));

@@ -6,8 +6,8 @@ use super::build::TreeBuilder;
 use super::evict::{Cut, Ranges};
 use super::tree::{Context, Event};
 use crate::{
-    Append, ByKind, ContextId, Evict, Evidence, Fault, Fork, Location, PieceId, Record, Replace, ReplacementKind, Report, Role,
-    SegmentId, Span,
+    Append, ByKind, ContextId, Evict, Evidence, Fault, Fork, Location, PieceId, Record, Replace,
+    ReplacementKind, Report, Role, SegmentId, Span,
 };
 
 impl TreeBuilder {
@@ -47,16 +47,24 @@ impl TreeBuilder {
     }
 
     pub(super) fn push_fork(&mut self, at: Location, record: Fork, report: &mut Report) {
-        let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else { return };
+        let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else {
+            return;
+        };
         if self.kv_evict() && self.is_newest(parent, record.from) {
-            report.fault(self.lenient, at.clone(), Fault::ForkUnderKvEvict { context: record.context });
+            report.fault(
+                self.lenient,
+                at.clone(),
+                Fault::ForkUnderKvEvict { context: record.context },
+            );
         }
         let (tail, tokens) = (self.graph[parent].tail, self.graph[parent].tokens);
         self.add(at, record.context, parent, (tail, tokens, Vec::new()), Record::Fork(record));
     }
 
     pub(super) fn push_replace(&mut self, at: Location, mut record: Replace, report: &mut Report) {
-        let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else { return };
+        let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else {
+            return;
+        };
         let mut present = FxHashSet::default();
         let listed = std::mem::take(&mut record.segments);
         for (index, segment) in listed.into_iter().enumerate() {
@@ -71,7 +79,8 @@ impl TreeBuilder {
         }
         let spans: Vec<Span> = record.segments.iter().map(|&id| self.whole(id)).collect();
         let (path, before) = self.path_spans(record.from);
-        let removed: Vec<Span> = before.iter().filter(|span| !present.contains(&span.segment)).copied().collect();
+        let removed: Vec<Span> =
+            before.iter().filter(|span| !present.contains(&span.segment)).copied().collect();
         self.note_evicted(&removed, false);
         let tail = self.rebuild(&path, &before, &spans);
         let tokens = spans.iter().map(Span::len).sum();
@@ -82,7 +91,9 @@ impl TreeBuilder {
     }
 
     pub(super) fn push_evict(&mut self, at: Location, mut record: Box<Evict>, report: &mut Report) {
-        let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else { return };
+        let Some(parent) = self.parent(&at, record.context, Some(record.from), report) else {
+            return;
+        };
         self.check_author(&at, &mut record, report);
         let (path, before) = self.path_spans(record.from);
         self.check_evicted(&at, &before, &mut record, report);
@@ -91,15 +102,24 @@ impl TreeBuilder {
         let (ranges, _) = Ranges::collect(&record.evicted, |id| self.extent(id));
         let cut = ranges.cut(&before);
         if cut.removed.is_empty() {
-            report.fault(self.lenient, at.key("evicted"), Fault::EmptyEviction { context: record.context });
-            let segments = record.replacement.map(|replacement| replacement.segments).unwrap_or_default();
+            report.fault(
+                self.lenient,
+                at.key("evicted"),
+                Fault::EmptyEviction { context: record.context },
+            );
+            let segments =
+                record.replacement.map(|replacement| replacement.segments).unwrap_or_default();
             let mut extra = record.extra;
             extra.remove("segments");
-            let append = Append { context: record.context, from: Some(record.from), segments, extra };
+            let append =
+                Append { context: record.context, from: Some(record.from), segments, extra };
             return self.append(at, parent, append, report);
         }
         let spans = self.placed(&at, &cut, &mut record, report);
-        let indexed = record.replacement.as_ref().is_some_and(|replacement| replacement.kind == ReplacementKind::Index);
+        let indexed = record
+            .replacement
+            .as_ref()
+            .is_some_and(|replacement| replacement.kind == ReplacementKind::Index);
         self.note_evicted(&cut.removed, indexed);
         let tail = self.rebuild(&path, &before, &spans);
         let tokens = spans.iter().map(Span::len).sum();
@@ -114,18 +134,30 @@ impl TreeBuilder {
         self.add(at, record.context, parent, (tail, tokens, cut.removed), Record::Evict(record));
     }
 
-    fn placed(&self, at: &Location, cut: &Cut, record: &mut Evict, report: &mut Report) -> Vec<Span> {
+    fn placed(
+        &self,
+        at: &Location,
+        cut: &Cut,
+        record: &mut Evict,
+        report: &mut Report,
+    ) -> Vec<Span> {
         let entries = record.evicted.len();
         let Some(replacement) = &mut record.replacement else { return cut.kept().collect() };
         let pieces = cut.kept().count();
         if let crate::Place::Index(index) = replacement.place
             && index as usize > pieces
         {
-            report.fault(self.lenient, at.key("replacement.place"), Fault::PlaceOutside { index, pieces });
+            report.fault(
+                self.lenient,
+                at.key("replacement.place"),
+                Fault::PlaceOutside { index, pieces },
+            );
             replacement.place = crate::Place::AfterKept;
         }
         let spans: Vec<Span> = replacement.segments.iter().map(|&id| self.whole(id)).collect();
-        let system = |span: &Span| self.segment(span.segment).is_some_and(|segment| segment.role == Role::System);
+        let system = |span: &Span| {
+            self.segment(span.segment).is_some_and(|segment| segment.role == Role::System)
+        };
         let heads = cut.kept().take_while(system).count();
         cut.place(replacement.place, &spans, entries, heads)
     }
@@ -134,19 +166,33 @@ impl TreeBuilder {
         let Some(by) = &mut record.by else { return };
         let Some(generation) = by.generation else { return };
         if !self.generations.contains_key(&generation) {
-            report.fault(self.lenient, at.key("by.generation"), Fault::MissingGeneration { generation });
+            report.fault(
+                self.lenient,
+                at.key("by.generation"),
+                Fault::MissingGeneration { generation },
+            );
             (by.kind, by.generation) = (ByKind::Unknown, None);
         }
     }
 
     /// The node a context is made from; `None` where the record cannot be used.
-    fn parent(&mut self, at: &Location, id: ContextId, from: Option<ContextId>, report: &mut Report) -> Option<NodeIndex> {
+    fn parent(
+        &mut self,
+        at: &Location,
+        id: ContextId,
+        from: Option<ContextId>,
+        report: &mut Report,
+    ) -> Option<NodeIndex> {
         if from == Some(id) {
             report.fault(self.lenient, at.key("from"), Fault::Cycle { context: id });
             return None;
         }
         if self.contexts.contains_key(&id) {
-            report.fault(self.lenient, at.key("context"), Fault::DuplicateId { what: "context", id: id.0 });
+            report.fault(
+                self.lenient,
+                at.key("context"),
+                Fault::DuplicateId { what: "context", id: id.0 },
+            );
             return None;
         }
         let Some(from) = from else { return Some(self.origin) };
@@ -210,27 +256,51 @@ impl TreeBuilder {
         }
     }
 
-    fn warn_unoffered(&self, at: &Location, from: Option<ContextId>, segment: SegmentId, report: &mut Report) {
+    fn warn_unoffered(
+        &self,
+        at: &Location,
+        from: Option<ContextId>,
+        segment: SegmentId,
+        report: &mut Report,
+    ) {
         if self.state.evicted.get(&segment) != Some(&false) {
             return;
         }
         let Some(&start) = from.and_then(|from| self.contexts.get(&from)) else { return };
-        let up = |&node: &NodeIndex| self.graph.neighbors_directed(node, petgraph::Direction::Incoming).next();
-        let left = |node: NodeIndex| self.graph[node].removed.iter().any(|span| span.segment == segment);
+        let up = |&node: &NodeIndex| {
+            self.graph.neighbors_directed(node, petgraph::Direction::Incoming).next()
+        };
+        let left =
+            |node: NodeIndex| self.graph[node].removed.iter().any(|span| span.segment == segment);
         if std::iter::successors(Some(start), up).any(left) {
             report.warn(at.clone(), Fault::UnofferedAppend { segment });
         }
     }
 
-    fn warn_orphans(&mut self, at: &Location, spans: &[Span], sent: &'static str, report: &mut Report) {
+    fn warn_orphans(
+        &mut self,
+        at: &Location,
+        spans: &[Span],
+        sent: &'static str,
+        report: &mut Report,
+    ) {
         for span in spans {
             self.warn_orphan(at, span.segment, sent, report);
         }
     }
 
-    fn warn_orphan(&mut self, at: &Location, segment: SegmentId, sent: &'static str, report: &mut Report) {
-        let Some(call) = self.segment(segment).and_then(|segment| segment.result_of.clone()) else { return };
-        let there = self.state.calls.get(&call).is_some_and(|caller| self.state.present.contains(caller));
+    fn warn_orphan(
+        &mut self,
+        at: &Location,
+        segment: SegmentId,
+        sent: &'static str,
+        report: &mut Report,
+    ) {
+        let Some(call) = self.segment(segment).and_then(|segment| segment.result_of.clone()) else {
+            return;
+        };
+        let there =
+            self.state.calls.get(&call).is_some_and(|caller| self.state.present.contains(caller));
         if !there && self.state.orphans.insert(segment) {
             report.warn(at.clone(), Fault::OrphanResult { segment, call, sent });
         }

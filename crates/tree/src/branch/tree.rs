@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::piece::Pieces;
 use crate::{
-    Append, ContextId, Evict, Fork, Generation, GenerationId, Header, Location, Outcome, Piece, PieceId, Record, Replace,
-    Segment, SegmentId, Span, View,
+    Append, ContextId, Evict, Fork, Generation, GenerationId, Header, Location, Outcome, Piece,
+    PieceId, Record, Replace, Segment, SegmentId, Span, View,
 };
 
 /// An immutable list of segment ranges: what stands in front of a policy at one moment.
@@ -71,7 +71,8 @@ pub enum Event {
 
 /// What one file of eviction records says: segments, contexts, generations and outcomes.
 ///
-/// Built by [`BranchTree::read`] or a [`TreeBuilder`](crate::TreeBuilder), validated as it is built, and never changed after.
+/// Built by [`BranchTree::read`] or a [`TreeBuilder`](crate::TreeBuilder), validated as it is
+/// built, and never changed after.
 #[derive(Debug, Clone)]
 pub struct BranchTree {
     pub(crate) records: Vec<Record>,
@@ -132,13 +133,17 @@ impl BranchTree {
     /// The context that a context was made from, `None` for a root.
     pub fn parent(&self, id: ContextId) -> Option<ContextId> {
         let node = *self.contexts.get(&id)?;
-        self.graph.neighbors_directed(node, Direction::Incoming).next().and_then(|parent| self.graph[parent].id)
+        self.graph
+            .neighbors_directed(node, Direction::Incoming)
+            .next()
+            .and_then(|parent| self.graph[parent].id)
     }
 
     /// The contexts that were made from a context, in file order.
     pub fn children(&self, id: ContextId) -> Vec<ContextId> {
         let Some(&node) = self.contexts.get(&id) else { return Vec::new() };
-        let mut children: Vec<NodeIndex> = self.graph.neighbors_directed(node, Direction::Outgoing).collect();
+        let mut children: Vec<NodeIndex> =
+            self.graph.neighbors_directed(node, Direction::Outgoing).collect();
         children.sort_unstable();
         children.into_iter().filter_map(|child| self.graph[child].id).collect()
     }

@@ -122,7 +122,8 @@ impl Report {
 }
 
 impl Report {
-    /// The faults that reject a file, one a line, and how many warnings and repairs there are beside them.
+    /// The faults that reject a file, one a line, and how many warnings and repairs there are
+    /// beside them.
     pub fn rejection(&self) -> String {
         let mut text: Vec<String> = self.of(Severity::Error).map(ToString::to_string).collect();
         let others = self.diagnostics.len() - text.len();

@@ -3,7 +3,8 @@ use crate::{ContextId, GenerationId, SegmentId};
 macro_rules! faults {
     ($($(#[doc = $doc:literal])+ $variant:ident $({ $($field:ident : $ty:ty),+ $(,)? })? , $code:literal, $message:literal,
        do $advice:literal $(, repair $repair:literal)?;)+) => {
-        /// What can be wrong in a file, each with a stable code, what to do, and how lenient reading repairs it.
+        /// What can be wrong in a file, each with a stable code, what to do, and how lenient
+        /// reading repairs it.
         #[derive(Debug, Clone, PartialEq, thiserror::Error)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "the message of each variant says what its fields are")]

@@ -89,7 +89,9 @@ impl Serialize for Record {
             Self::Generation(record) => Tagged { t, record }.serialize(serializer),
             Self::Outcome(record) => Tagged { t, record }.serialize(serializer),
             Self::Unknown(fields) if fields.contains_key("t") => fields.serialize(serializer),
-            Self::Unknown(_) => Err(S::Error::custom("a record of unknown type needs its tag \"t\"")),
+            Self::Unknown(_) => {
+                Err(S::Error::custom("a record of unknown type needs its tag \"t\""))
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The record types of the eviction-record format, version 1.
 //!
-//! Every type keeps the fields it does not know in `extra` and writes them back, so a file of a newer minor revision or with a
-//! harness's own additions passes through unchanged.
+//! Every type keeps the fields it does not know in `extra` and writes them back, so a file of a
+//! newer minor revision or with a harness's own additions passes through unchanged.
 mod generation;
 mod header;
 mod json;
@@ -11,8 +11,8 @@ mod segment;
 pub use generation::{Generation, Outcome, Status};
 pub use header::{CacheSemantics, Fidelity, Header, TokenizerIdentity};
 pub use operation::{
-    Append, By, ByKind, Evict, Evicted, Evidence, Fork, ForkReason, Latent, Place, Replace, Replacement, ReplacementKind,
-    Trigger,
+    Append, By, ByKind, Evict, Evicted, Evidence, Fork, ForkReason, Latent, Place, Replace,
+    Replacement, ReplacementKind, Trigger,
 };
 pub use segment::{LossRun, Origin, Part, Role, Segment, Source};
 

@@ -33,7 +33,8 @@ pub enum Origin {
     ExternalModel,
 }
 
-/// Which part of an assistant message a text segment holds, so that a chat template gets each part where it wants it.
+/// Which part of an assistant message a text segment holds, so that a chat template gets each part
+/// where it wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -107,7 +108,8 @@ pub struct Segment {
     /// Which part of an assistant message the text is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Whether it runs on into the next segment, as pieces of one text that have different authors do.
+    /// Whether it runs on into the next segment, as pieces of one text that have different authors
+    /// do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
     /// Ids of the tool calls that the segment makes.
@@ -175,7 +177,8 @@ impl Segment {
     /// Gives the first token weight 0 and leaves the weights of the others.
     pub(crate) fn unweight_first(&mut self) {
         let end = u32::try_from(self.extent()).unwrap_or(u32::MAX);
-        let mut runs = self.loss.take().unwrap_or_else(|| vec![LossRun { start: 0, end, weight: 1.0 }]);
+        let mut runs =
+            self.loss.take().unwrap_or_else(|| vec![LossRun { start: 0, end, weight: 1.0 }]);
         if let Some(first) = runs.first_mut() {
             first.start = 1;
         }

@@ -106,7 +106,8 @@ fn windows_line_ends_are_white_space() {
 #[test]
 fn a_rejection_counts_what_stands_beside_its_faults() {
     let rejection = |unknown: usize| {
-        let lines: String = (0..unknown).map(|at| format!("{{\"t\":\"unknown-{at}\"}}\n")).collect();
+        let lines: String =
+            (0..unknown).map(|at| format!("{{\"t\":\"unknown-{at}\"}}\n")).collect();
         let bytes = story(&format!("{lines}not JSON\n"));
         BranchTree::read(bytes.as_slice(), "f.jsonl", ReadOptions::STRICT).unwrap_err().to_string()
     };

@@ -27,8 +27,9 @@ fn a_line_over_the_limit_is_left_out() {
 
 #[test]
 fn a_raw_line_separator_in_a_string_is_text() {
-    let file =
-        story("{\"t\":\"segment\",\"id\":3,\"role\":\"tool\",\"origin\":\"environment\",\"text\":\"a\u{2028}b\u{2029}c\"}\n");
+    let file = story(
+        "{\"t\":\"segment\",\"id\":3,\"role\":\"tool\",\"origin\":\"environment\",\"text\":\"a\u{2028}b\u{2029}c\"}\n",
+    );
     let (tree, report) = BranchTree::read(file.as_slice(), "f.jsonl", ReadOptions::STRICT).unwrap();
     assert_eq!(report.diagnostics, []);
     assert_eq!(tree.segment(SegmentId(3)).unwrap().text.as_deref(), Some("a\u{2028}b\u{2029}c"));

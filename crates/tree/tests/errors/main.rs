@@ -1,5 +1,6 @@
-//! Every fault of the format has a code, a file, a line, a key and a message that says what to do; strict reading lists all of
-//! them, and lenient reading repairs what can be repaired, says how, and lowers the fidelity.
+//! Every fault of the format has a code, a file, a line, a key and a message that says what to do;
+//! strict reading lists all of them, and lenient reading repairs what can be repaired, says how,
+//! and lowers the fidelity.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 mod evictions;
 mod files;
@@ -50,16 +51,31 @@ fn told(tree: &BranchTree) -> String {
     for context in tree.contexts() {
         let id = context.id().unwrap();
         let spans = tree.spans(id).unwrap();
-        let spans: Vec<String> = spans.iter().map(|span| format!("{}[{}..{}]", span.segment.0, span.start, span.end)).collect();
+        let spans: Vec<String> = spans
+            .iter()
+            .map(|span| format!("{}[{}..{}]", span.segment.0, span.start, span.end))
+            .collect();
         lines.push(format!("{id}: {}", spans.join(" ")).trim_end().into());
     }
     for view in tree.views() {
         let output: Vec<String> = view
             .output()
-            .map(|token| format!("{}:{}", token.token, token.weight.map_or("-".into(), |weight| weight.to_string())))
+            .map(|token| {
+                format!(
+                    "{}:{}",
+                    token.token,
+                    token.weight.map_or("-".into(), |weight| weight.to_string())
+                )
+            })
             .collect();
         let generation = view.generation();
-        let line = format!("{} of {}/{}: {}", generation.id, generation.rollout, generation.thread, output.join(" "));
+        let line = format!(
+            "{} of {}/{}: {}",
+            generation.id,
+            generation.rollout,
+            generation.thread,
+            output.join(" ")
+        );
         lines.push(line.trim_end().into());
     }
     lines.join("\n")

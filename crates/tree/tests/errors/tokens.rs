@@ -12,7 +12,8 @@ const HEADER: (&[u8], &[u8]) = (
 
 /// A segment with numbers that JSON cannot write.
 fn segment(logprob: f64, weight: f64) -> Record {
-    let mut segment = Segment::new(SegmentId(3), Role::Assistant, Origin::Policy).with_tokens(vec![1]);
+    let mut segment =
+        Segment::new(SegmentId(3), Role::Assistant, Origin::Policy).with_tokens(vec![1]);
     segment.logprobs = Some(vec![logprob]);
     segment.loss = Some(vec![LossRun { start: 0, end: 1, weight }]);
     Record::Segment(segment)
@@ -107,10 +108,12 @@ fn loss_runs_that_do_not_tile_are_dropped() {
 
 #[test]
 fn an_id_outside_the_vocabulary_is_named() {
-    let file = story("{\"t\":\"segment\",\"id\":3,\"role\":\"user\",\"origin\":\"human\",\"tokens\":[10,11]}\n")
-        .strip_prefix(HEADER.0)
-        .map(|rest| [HEADER.1, rest].concat())
-        .unwrap();
+    let file = story(
+        "{\"t\":\"segment\",\"id\":3,\"role\":\"user\",\"origin\":\"human\",\"tokens\":[10,11]}\n",
+    )
+    .strip_prefix(HEADER.0)
+    .map(|rest| [HEADER.1, rest].concat())
+    .unwrap();
     assert_snapshot!(strict(&file), @"f.jsonl:8: tokens[1]: error[outside-vocabulary]: token id 11 of segment 3 is outside the vocabulary of 11; check that header.tokenizer is the one that made the ids");
     assert_snapshot!(lenient(&file), @"f.jsonl:8: tokens[1]: error[outside-vocabulary]: token id 11 of segment 3 is outside the vocabulary of 11; check that header.tokenizer is the one that made the ids");
 }

@@ -44,7 +44,11 @@ impl<E: Element> Scratch<E> {
             rest_r: zeros(ROWS),
             delta_r: zeros(ROWS),
         };
-        Self { queries: std::array::from_fn(panel), p_kr: zeros(KEYS * ROWS), ds_kr: zeros(KEYS * ROWS) }
+        Self {
+            queries: std::array::from_fn(panel),
+            p_kr: zeros(KEYS * ROWS),
+            ds_kr: zeros(KEYS * ROWS),
+        }
     }
 }
 
@@ -97,7 +101,12 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
             let tokens = self.tokens(tile, ROWS);
             let panel = &mut self.scratch.queries[tile % BLOCK];
             let (q, d_o) = (self.saved.q_bhtd, self.do_bhtd);
-            transpose(q.tokens(batch, head, tokens.clone()), ROWS, E::of(self.problem.scale * log2_e), &mut panel.q_dr);
+            transpose(
+                q.tokens(batch, head, tokens.clone()),
+                ROWS,
+                E::of(self.problem.scale * log2_e),
+                &mut panel.q_dr,
+            );
             transpose(d_o.tokens(batch, head, tokens.clone()), ROWS, E::of(1.0), &mut panel.do_dr);
             panel.lse_r.fill(E::NOTHING);
             panel.rest_r.fill(E::default());
@@ -126,7 +135,8 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
         let mask = problem.row(batch);
         for (tile, full) in problem.query_tiles(batch, key_tile, self.query_tiles()) {
             let rows = self.tokens(tile, ROWS);
-            // SAFETY: blocks of one wave share neither queries nor keys, and waves run one after another.
+            // SAFETY: blocks of one wave share neither queries nor keys, and waves run one after
+            // another.
             let (dq, dk, dv) = unsafe {
                 (
                     self.dq.rows_mut(of_queries + rows.start..of_queries + rows.end),
@@ -136,7 +146,11 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
             };
             let pair = Pair {
                 mask: &mask,
-                shape: if full { TileShape::full() } else { TileShape::partial(&mask, rows.start, keys.start) },
+                shape: if full {
+                    TileShape::full()
+                } else {
+                    TileShape::partial(&mask, rows.start, keys.start)
+                },
                 full,
                 first: [rows.start, keys.start],
                 rows: rows.len(),
@@ -147,8 +161,8 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
                 v: saved.v_bgtd.operand(batch, key_head, keys.start),
             };
             let Scratch { queries, p_kr, ds_kr } = &mut *self.scratch;
-            // SAFETY: of the pair's operands only rows and keys inside the row of the batch are read, and they reach to the
-            // end of their tensors.
+            // SAFETY: of the pair's operands only rows and keys inside the row of the batch are
+            // read, and they reach to the end of their tensors.
             unsafe { pair.add(simd, &queries[tile % BLOCK], [p_kr, ds_kr], [dq, dk, dv]) };
         }
     }

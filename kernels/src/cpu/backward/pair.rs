@@ -1,6 +1,8 @@
 use super::block::QueryPanel;
 use crate::cpu::element::{Element, lanes};
-use crate::cpu::product::{ADD, CONTINUE, Left, Out, Right, Sizes, WIDTH, WRITE, load, product, store};
+use crate::cpu::product::{
+    ADD, CONTINUE, Left, Out, Right, Sizes, WIDTH, WRITE, load, product, store,
+};
 use crate::cpu::tile::{GROUP, KEYS, ROWS, TileShape, hide};
 use pleach_layout::IntervalRow;
 use pulp::Simd;
@@ -53,15 +55,28 @@ impl<E: Element> Pair<'_, E> {
 
     /// Weights and gradients of the scores of some rows.
     #[inline(always)]
-    unsafe fn weights<S: Simd>(&self, simd: S, queries: &QueryPanel<E>, rows: Range<usize>, [p_kr, ds_kr]: [&mut Vec<E>; 2]) {
+    unsafe fn weights<S: Simd>(
+        &self,
+        simd: S,
+        queries: &QueryPanel<E>,
+        rows: Range<usize>,
+        [p_kr, ds_kr]: [&mut Vec<E>; 2],
+    ) {
         for keys in self.shape.runs(rows.clone()).iter() {
             let sizes = Sizes { rows: keys.len(), columns: rows.len(), inner: self.head_dim };
             let start = keys.start * ROWS + rows.start;
-            for (keys_of, panel, scores) in [(self.k, &queries.q_dr, &mut *p_kr), (self.v, &queries.do_dr, &mut *ds_kr)] {
-                let left = Left { at: keys_of.at.wrapping_add(keys.start * keys_of.inner), row: keys_of.inner, inner: 1 };
+            for (keys_of, panel, scores) in
+                [(self.k, &queries.q_dr, &mut *p_kr), (self.v, &queries.do_dr, &mut *ds_kr)]
+            {
+                let left = Left {
+                    at: keys_of.at.wrapping_add(keys.start * keys_of.inner),
+                    row: keys_of.inner,
+                    inner: 1,
+                };
                 let right = Right { at: panel[rows.start..].as_ptr(), inner: ROWS };
                 let out = Out { at: scores[start..].as_mut_ptr(), row: ROWS };
-                // SAFETY: the caller vouches for the keys; panels and scores hold ROWS entries for each feature and key.
+                // SAFETY: the caller vouches for the keys; panels and scores hold ROWS entries for
+                // each feature and key.
                 unsafe { product::<E, S, WRITE>(simd, sizes, left, right, out) };
             }
             if !self.full {
@@ -69,12 +84,15 @@ impl<E: Element> Pair<'_, E> {
             }
             for lane in rows.clone().step_by(lanes::<E, S>()) {
                 let column = |values: &[E]| values[lane..lane + lanes::<E, S>()].as_ptr();
-                let (lse, rest, delta) = (column(&queries.lse_r), column(&queries.rest_r), column(&queries.delta_r));
+                let (lse, rest, delta) =
+                    (column(&queries.lse_r), column(&queries.rest_r), column(&queries.delta_r));
                 let end = (KEYS - 1) * ROWS + lane + lanes::<E, S>();
                 let (p, ds) = (p_kr[lane..end].as_mut_ptr(), ds_kr[lane..end].as_mut_ptr());
-                // SAFETY: the slices above hold a vector for each key below KEYS, and one of each row's figures.
+                // SAFETY: the slices above hold a vector for each key below KEYS, and one of each
+                // row's figures.
                 unsafe {
-                    let (lse, rest, delta) = (load::<E, S>(lse), load::<E, S>(rest), load::<E, S>(delta));
+                    let (lse, rest, delta) =
+                        (load::<E, S>(lse), load::<E, S>(rest), load::<E, S>(delta));
                     for key in keys.clone() {
                         let score = E::sub(simd, load::<E, S>(p.add(key * ROWS)), lse);
                         let weight = E::exp2(simd, E::sub(simd, score, rest));
@@ -96,15 +114,21 @@ impl<E: Element> Pair<'_, E> {
                 break;
             }
             let sizes = Sizes { rows: count, columns: self.head_dim, inner: keys.len() };
-            let left = Left { at: ds_kr[keys.start * ROWS + rows.start..].as_ptr(), row: 1, inner: ROWS };
+            let left =
+                Left { at: ds_kr[keys.start * ROWS + rows.start..].as_ptr(), row: 1, inner: ROWS };
             let right = Right { at: self.k.at.wrapping_add(keys.start * self.k.inner), ..self.k };
-            let out = Out { at: dq_rd[rows.start * self.head_dim..][..count * self.head_dim].as_mut_ptr(), row: self.head_dim };
-            // SAFETY: the caller vouches for the keys; the gradients hold `count` rows from the first.
+            let out = Out {
+                at: dq_rd[rows.start * self.head_dim..][..count * self.head_dim].as_mut_ptr(),
+                row: self.head_dim,
+            };
+            // SAFETY: the caller vouches for the keys; the gradients hold `count` rows from the
+            // first.
             unsafe { product::<E, S, CONTINUE>(simd, sizes, left, right, out) };
         }
     }
 
-    /// Adds `weights queries` to the gradients of the keys, each group of keys over the rows that see it.
+    /// Adds `weights queries` to the gradients of the keys, each group of keys over the rows that
+    /// see it.
     #[inline(always)]
     unsafe fn keys<S: Simd>(&self, simd: S, weights_kr: &[E], of_rows: Right<E>, out_kd: &mut [E]) {
         for group in 0..KEYS / GROUP {
@@ -114,11 +138,24 @@ impl<E: Element> Pair<'_, E> {
                 continue;
             }
             let sizes = Sizes { rows: keys.len(), columns: self.head_dim, inner: rows.len() };
-            let left = Left { at: weights_kr[keys.start * ROWS + rows.start..].as_ptr(), row: ROWS, inner: 1 };
-            let right = Right { at: of_rows.at.wrapping_add(rows.start * of_rows.inner), ..of_rows };
+            let left = Left {
+                at: weights_kr[keys.start * ROWS + rows.start..].as_ptr(),
+                row: ROWS,
+                inner: 1,
+            };
+            let right =
+                Right { at: of_rows.at.wrapping_add(rows.start * of_rows.inner), ..of_rows };
             let out = &mut out_kd[keys.start * self.head_dim..keys.end * self.head_dim];
             // SAFETY: the caller vouches for the rows; the gradients hold the keys of the group.
-            unsafe { product::<E, S, ADD>(simd, sizes, left, right, Out { at: out.as_mut_ptr(), row: self.head_dim }) };
+            unsafe {
+                product::<E, S, ADD>(
+                    simd,
+                    sizes,
+                    left,
+                    right,
+                    Out { at: out.as_mut_ptr(), row: self.head_dim },
+                )
+            };
         }
     }
 }

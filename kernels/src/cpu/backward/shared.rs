@@ -29,11 +29,21 @@ impl<'a, E> SharedRows<'a, E> {
     ///
     /// # Panics
     /// If there are not that many rows.
-    #[allow(unsafe_code, clippy::mut_from_ref, reason = "threads write disjoint rows of one buffer")]
+    #[allow(
+        unsafe_code,
+        clippy::mut_from_ref,
+        reason = "threads write disjoint rows of one buffer"
+    )]
     pub(super) unsafe fn rows_mut(&self, rows: Range<usize>) -> &mut [E] {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
-        // SAFETY: the rows lie inside the buffer, which is borrowed for `'a`, and the caller vouches that they are its own.
-        unsafe { std::slice::from_raw_parts_mut(self.at.add(rows.start * self.width), rows.len() * self.width) }
+        // SAFETY: the rows lie inside the buffer, which is borrowed for `'a`, and the caller
+        // vouches that they are its own.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.at.add(rows.start * self.width),
+                rows.len() * self.width,
+            )
+        }
     }
 }
 

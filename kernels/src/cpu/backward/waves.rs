@@ -18,8 +18,8 @@ pub(super) struct Place {
 
 /// The live blocks of a batch by the sum of their two indices.
 ///
-/// Two blocks of one wave share neither queries nor keys. For each block of queries the waves go through its key blocks in order,
-/// and for each block of keys through its query blocks.
+/// Two blocks of one wave share neither queries nor keys. For each block of queries the waves go
+/// through its key blocks in order, and for each block of keys through its query blocks.
 pub(super) struct Waves {
     waves: Vec<Vec<Place>>,
 }
@@ -29,11 +29,13 @@ impl Waves {
     pub(super) fn new(problem: &CpuProblem<'_>) -> Self {
         let schedule = problem.schedule;
         let blocks = |tiles: usize| tiles.div_ceil(BLOCK);
-        let mut waves = vec![Vec::new(); blocks(schedule.query_tiles()) + blocks(schedule.key_tiles())];
+        let mut waves =
+            vec![Vec::new(); blocks(schedule.query_tiles()) + blocks(schedule.key_tiles())];
         for batch in 0..schedule.batch() {
             for keys in 0..blocks(schedule.key_tiles()) {
                 let tiles = keys * BLOCK..schedule.key_tiles().min((keys + 1) * BLOCK);
-                let lists = tiles.map(|tile| schedule.by_key().live(batch * schedule.key_tiles() + tile));
+                let lists =
+                    tiles.map(|tile| schedule.by_key().live(batch * schedule.key_tiles() + tile));
                 let mut queries: Vec<_> = lists.flatten().map(|(tile, _)| tile / BLOCK).collect();
                 queries.sort_unstable();
                 queries.dedup();

@@ -3,8 +3,8 @@ pub(crate) const LANES: usize = 4;
 
 /// How a cube cuts its share of the work among its units.
 ///
-/// It is the compile-time key of a kernel beside the dtype, so it holds only what the generated code depends on: a new tree, length
-/// or batch never compiles anything.
+/// It is the compile-time key of a kernel beside the dtype, so it holds only what the generated
+/// code depends on: a new tree, length or batch never compiles anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Blocking {
     /// Tokens of a schedule tile, on both sides.
@@ -17,7 +17,8 @@ pub(crate) struct Blocking {
     pub(crate) micro: usize,
     /// Features of a head, a multiple of [`LANES`].
     pub(crate) head_dim: usize,
-    /// Vectors of a token's head that are staged at a time for scores, at most; it also bounds the heads staged for sums.
+    /// Vectors of a token's head that are staged at a time for scores, at most; it also bounds the
+    /// heads staged for sums.
     pub(crate) stage: usize,
     /// Whether a sliding window over positions applies.
     pub(crate) window: bool,

@@ -11,7 +11,8 @@ use cubecl::prelude::*;
 /// Online softmax, arXiv 1805.02867; tiled as in arXiv 2205.14135, algorithm 1.
 ///
 /// # Shapes
-/// `q`, `o`: `[batch, heads_q, time, head_dim]`; `k`, `v`: `[batch, heads_kv, time, head_dim]`; `lse`: `[batch, heads_q, time]`.
+/// `q`, `o`: `[batch, heads_q, time, head_dim]`; `k`, `v`: `[batch, heads_kv, time, head_dim]`;
+/// `lse`: `[batch, heads_q, time]`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn tree_attention_forward<F: Float>(
     q: &[Quad<F>],
@@ -61,7 +62,14 @@ pub(crate) fn tree_attention_forward<F: Float>(
             if entry % 2 == 1 {
                 hide(&mut weights, plan, &sizes, batch, rows.first, first, false, blocking);
             }
-            exponentiate(&mut weights, &mut maxima, &mut totals, &mut results, &mut shared, blocking);
+            exponentiate(
+                &mut weights,
+                &mut maxima,
+                &mut totals,
+                &mut results,
+                &mut shared,
+                blocking,
+            );
             share_weights(&weights, &mut shared, blocking);
             accumulate::<F>(&mut results, v, &keys, &mut shared, &sizes, blocking);
         }
@@ -69,7 +77,8 @@ pub(crate) fn tree_attention_forward<F: Float>(
     finish::<F>(&results, &maxima, &totals, o, lse, &rows, row_at, nothing, &mut shared, blocking);
 }
 
-/// Turns scores into weights below the new maximum of their rows, and what was summed so far into its measure.
+/// Turns scores into weights below the new maximum of their rows, and what was summed so far into
+/// its measure.
 #[cube]
 fn exponentiate(
     weights: &mut Array<f32>,
@@ -102,17 +111,25 @@ fn exponentiate(
         totals[n] = total;
         #[unroll]
         for output in 0..outputs {
-            results[n * outputs + output] = results[n * outputs + output] * Quad::<f32>::new(shrink);
+            results[n * outputs + output] =
+                results[n * outputs + output] * Quad::<f32>::new(shrink);
         }
     }
 }
 
-/// The maximum or sum of every owned row over the units that share it, in one order for all of them.
+/// The maximum or sum of every owned row over the units that share it, in one order for all of
+/// them.
 #[cube]
-fn reduce(values: &mut Array<f32>, shared: &mut Shared<[Quad<f32>]>, #[comptime] sum: bool, #[comptime] blocking: Blocking) {
+fn reduce(
+    values: &mut Array<f32>,
+    shared: &mut Shared<[Quad<f32>]>,
+    #[comptime] sum: bool,
+    #[comptime] blocking: Blocking,
+) {
     let columns = comptime!(blocking.columns());
     let quads = comptime!(blocking.micro / LANES);
-    let at = comptime!(blocking.heads_at()) + UNIT_POS_X as usize / columns * comptime!(quads * columns);
+    let at =
+        comptime!(blocking.heads_at()) + UNIT_POS_X as usize / columns * comptime!(quads * columns);
     let column = UNIT_POS_X as usize % columns;
     #[unroll]
     for quad in 0..quads {

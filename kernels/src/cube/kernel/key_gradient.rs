@@ -6,14 +6,16 @@ use super::{
 };
 use cubecl::prelude::*;
 
-/// Gradients of a tile of keys and values, over the rows of all query heads of their group that see them.
+/// Gradients of a tile of keys and values, over the rows of all query heads of their group that see
+/// them.
 ///
-/// `dv = p^T do` and `dk = scale * ds^T q`. The cube that owns the keys adds everything up itself, in one order: no atomics, and
-/// two runs agree bit for bit.
+/// `dv = p^T do` and `dk = scale * ds^T q`. The cube that owns the keys adds everything up itself,
+/// in one order: no atomics, and two runs agree bit for bit.
 ///
 /// # Shapes
-/// `q`, `d_o`: `[batch, heads_q, time, head_dim]`; `k`, `v`, `dk`, `dv`: `[batch, heads_kv, time, head_dim]`;
-/// `rows`: `[2, batch, heads_q, time]`, log-sum-exps and deltas.
+/// `q`, `d_o`: `[batch, heads_q, time, head_dim]`; `k`, `v`, `dk`, `dv`:
+/// `[batch, heads_kv, time, head_dim]`; `rows`: `[2, batch, heads_q, time]`, log-sum-exps and
+/// deltas.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn tree_attention_key_gradient<F: Float>(
     q: &[Quad<F>],
@@ -83,10 +85,11 @@ pub(crate) fn tree_attention_key_gradient<F: Float>(
     store::<F>(&of_keys, &factors, dk, &keys, blocking);
 }
 
-/// Turns scores into weights, and the products of upstream gradients and values into gradients of the scaled scores.
+/// Turns scores into weights, and the products of upstream gradients and values into gradients of
+/// the scaled scores.
 ///
-/// A full tile may reach beyond the row's end, and what lies there weighs exactly 0: its score of 0 can be so far above the last
-/// row's that the exponential of the difference is infinite.
+/// A full tile may reach beyond the row's end, and what lies there weighs exactly 0: its score of 0
+/// can be so far above the last row's that the exponential of the difference is infinite.
 #[cube]
 fn differentiate(
     weights: &mut Array<f32>,

@@ -1,7 +1,10 @@
 //! The kernels themselves: they know CubeCL and nothing of tensors, schedules or devices.
 #![allow(clippy::too_many_arguments, reason = "a kernel takes each of its buffers as an argument")]
 #![allow(clippy::needless_range_loop, reason = "device arrays are indexed, not iterated")]
-#![allow(clippy::assign_op_pattern, reason = "kept in the form whose generated code was checked for spills")]
+#![allow(
+    clippy::assign_op_pattern,
+    reason = "kept in the form whose generated code was checked for spills"
+)]
 #![allow(clippy::manual_is_multiple_of, reason = "the language of kernels has no such method")]
 
 mod blocking;

@@ -1,16 +1,18 @@
 use super::blocking::{Blocking, LANES};
 use cubecl::prelude::*;
 
-/// Score of a key that a row does not see: below every floor, and finite because WGSL knows no infinity.
+/// Score of a key that a row does not see: below every floor, and finite because WGSL knows no
+/// infinity.
 pub(crate) const HIDDEN: f32 = -3.0e38;
 
-/// Floor of a row's running maximum, so far above [`HIDDEN`] that the exponential of a hidden score is exactly 0 even in a row
-/// that sees nothing.
+/// Floor of a row's running maximum, so far above [`HIDDEN`] that the exponential of a hidden score
+/// is exactly 0 even in a row that sees nothing.
 pub(crate) const FLOOR: f32 = -1.0e38;
 
 /// Run-time sizes of a launch, and where the parts of the plan's one buffer begin.
 ///
-/// One buffer holds tile lists, ends and positions because portable WebGPU binds eight storage buffers to a kernel.
+/// One buffer holds tile lists, ends and positions because portable WebGPU binds eight storage
+/// buffers to a kernel.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct Sizes {
     /// Tokens of a row.
@@ -23,7 +25,8 @@ pub(crate) struct Sizes {
     pub(crate) tiles: u32,
     /// Start of the offsets of the owned side's lists.
     pub(crate) offsets_at: u32,
-    /// Start of the entries of the owned side's lists: twice a tile of the passing side, plus one if it is partial.
+    /// Start of the entries of the owned side's lists: twice a tile of the passing side, plus one
+    /// if it is partial.
     pub(crate) entries_at: u32,
     /// Start of the ends of all rows of the batch.
     pub(crate) ends_at: u32,
@@ -33,8 +36,8 @@ pub(crate) struct Sizes {
     pub(crate) window: i32,
     /// [`Blocking::chunk`], and [`Blocking::batch`] in quads of tokens.
     ///
-    /// Known at compile time, and given at run time all the same: a compiler that sees the bounds unrolls the innermost loops and
-    /// then spills registers.
+    /// Known at compile time, and given at run time all the same: a compiler that sees the bounds
+    /// unrolls the innermost loops and then spills registers.
     pub(crate) chunk: u32,
     /// See `chunk`.
     pub(crate) quads: u32,
@@ -42,8 +45,8 @@ pub(crate) struct Sizes {
 
 /// Replaces the scores of pairs that do not see each other, and of tokens behind the row's end.
 ///
-/// The rule of a pair: row `i` sees key `j` if and only if `j <= i < ends[j]`, in a window also `positions[i] - positions[j] <
-/// window`.
+/// The rule of a pair: row `i` sees key `j` if and only if `j <= i < ends[j]`, in a window also
+/// `positions[i] - positions[j] < window`.
 #[cube]
 pub(crate) fn hide(
     scores: &mut Array<f32>,
@@ -75,7 +78,14 @@ pub(crate) fn hide(
 }
 
 #[cube]
-fn sees(plan: &[i32], sizes: &Sizes, batch: usize, row: usize, key: usize, #[comptime] window: bool) -> bool {
+fn sees(
+    plan: &[i32],
+    sizes: &Sizes,
+    batch: usize,
+    row: usize,
+    key: usize,
+    #[comptime] window: bool,
+) -> bool {
     let time = sizes.time as usize;
     let inside = min(key, time - 1);
     let end = plan[sizes.ends_at as usize + batch * time + inside];

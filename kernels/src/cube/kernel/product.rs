@@ -7,7 +7,8 @@ use cubecl::prelude::*;
 
 /// Dot products of this unit's owned and passing tokens: `micro` x 4 numbers, row after row.
 ///
-/// The features come through shared memory a chunk at a time, so shared memory does not grow with the head dimension.
+/// The features come through shared memory a chunk at a time, so shared memory does not grow with
+/// the head dimension.
 #[cube]
 pub(crate) fn scores<F: Float>(
     owned: &[Quad<F>],
@@ -34,7 +35,12 @@ pub(crate) fn scores<F: Float>(
 }
 
 #[cube]
-fn add_products(sums: &mut Array<f32>, shared: &Shared<[Quad<f32>]>, chunk: usize, #[comptime] blocking: Blocking) {
+fn add_products(
+    sums: &mut Array<f32>,
+    shared: &Shared<[Quad<f32>]>,
+    chunk: usize,
+    #[comptime] blocking: Blocking,
+) {
     let pitch = comptime!(blocking.pitch());
     let columns = comptime!(blocking.columns());
     let rows = comptime!(blocking.rows());
@@ -66,7 +72,11 @@ fn add_products(sums: &mut Array<f32>, shared: &Shared<[Quad<f32>]>, chunk: usiz
 ///
 /// Everybody must be done with the scores' chunks, which lie in the same place.
 #[cube]
-pub(crate) fn share_weights(weights: &Array<f32>, shared: &mut Shared<[Quad<f32>]>, #[comptime] blocking: Blocking) {
+pub(crate) fn share_weights(
+    weights: &Array<f32>,
+    shared: &mut Shared<[Quad<f32>]>,
+    #[comptime] blocking: Blocking,
+) {
     let columns = comptime!(blocking.columns());
     let pitch = comptime!(blocking.weight_pitch());
     let at = UNIT_POS_X as usize / columns * pitch + UNIT_POS_X as usize % columns;
@@ -81,9 +91,11 @@ pub(crate) fn share_weights(weights: &Array<f32>, shared: &mut Shared<[Quad<f32>
     }
 }
 
-/// Adds the shared weights times the heads of the passing tokens to this unit's part of its owned tokens' results.
+/// Adds the shared weights times the heads of the passing tokens to this unit's part of its owned
+/// tokens' results.
 ///
-/// A unit holds every `columns`-th vector of a head. Where a head has fewer, it repeats the last one and the copy is not stored.
+/// A unit holds every `columns`-th vector of a head. Where a head has fewer, it repeats the last
+/// one and the copy is not stored.
 #[cube]
 pub(crate) fn accumulate<F: Float>(
     results: &mut Array<Quad<f32>>,
@@ -99,7 +111,13 @@ pub(crate) fn accumulate<F: Float>(
         let part_span = Span { base: span.base, first: span.first + part * batch, time: span.time };
         stage_heads::<F>(passing, shared, &part_span, blocking);
         sync_cube();
-        add_weighted(results, &*shared, part * comptime!(batch / LANES), sizes.quads as usize, blocking);
+        add_weighted(
+            results,
+            &*shared,
+            part * comptime!(batch / LANES),
+            sizes.quads as usize,
+            blocking,
+        );
     }
 }
 
@@ -133,7 +151,8 @@ fn add_weighted(
                 #[unroll]
                 for n in 0..comptime!(blocking.micro) {
                     let weight = Quad::<f32>::new(weights[n].extract(lane));
-                    results[n * outputs + output] = fma(weight, head, results[n * outputs + output]);
+                    results[n * outputs + output] =
+                        fma(weight, head, results[n * outputs + output]);
                 }
             }
         }
@@ -141,7 +160,11 @@ fn add_weighted(
 }
 
 #[cube]
-fn output_vector(column: usize, #[comptime] output: usize, #[comptime] blocking: Blocking) -> usize {
+fn output_vector(
+    column: usize,
+    #[comptime] output: usize,
+    #[comptime] blocking: Blocking,
+) -> usize {
     let at = column + output * comptime!(blocking.columns());
     if comptime!((output + 1) * blocking.columns() <= blocking.vectors()) {
         at

@@ -6,13 +6,16 @@ use super::{
 };
 use cubecl::prelude::*;
 
-/// Gradients of a tile of queries, over the keys that they see: `dq = scale * ds k` with `ds = p * (do v^T - delta)`.
+/// Gradients of a tile of queries, over the keys that they see: `dq = scale * ds k` with
+/// `ds = p * (do v^T - delta)`.
 ///
-/// Weights are computed again from the log-sum-exps instead of being kept: arXiv 2205.14135, algorithm 4.
+/// Weights are computed again from the log-sum-exps instead of being kept: arXiv 2205.14135,
+/// algorithm 4.
 ///
 /// # Shapes
-/// `q`, `d_o`, `dq`: `[batch, heads_q, time, head_dim]`; `k`, `v`: `[batch, heads_kv, time, head_dim]`;
-/// `rows`: `[2, batch, heads_q, time]`, log-sum-exps and deltas.
+/// `q`, `d_o`, `dq`: `[batch, heads_q, time, head_dim]`; `k`, `v`:
+/// `[batch, heads_kv, time, head_dim]`; `rows`: `[2, batch, heads_q, time]`, log-sum-exps and
+/// deltas.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn tree_attention_query_gradient<F: Float>(
     q: &[Quad<F>],

@@ -9,8 +9,9 @@ pub(crate) const ROWS: usize = UNITS / SHARERS;
 
 /// What both gradients need of every row: its log-sum-exp and `delta = rowsum(do * o)`.
 ///
-/// Both lie in one buffer because portable WebGPU binds eight of them. A row that sees nothing has a log-sum-exp of minus infinity;
-/// here it becomes so large that every weight of the row is exactly 0.
+/// Both lie in one buffer because portable WebGPU binds eight of them. A row that sees nothing has
+/// a log-sum-exp of minus infinity; here it becomes so large that every weight of the row is
+/// exactly 0.
 ///
 /// # Shapes
 /// `o`, `d_o`: `[rows, head_dim]`; `lse`: `[rows]`; `rows`: `[2, rows]`.
@@ -26,7 +27,8 @@ pub(crate) fn tree_attention_row_terms<F: Float>(
     let vectors = comptime!(head_dim / LANES);
     let count = rows.len() / 2;
     let sharer = UNIT_POS_X as usize % SHARERS;
-    let row = (CUBE_POS_Y as usize * CUBE_COUNT_X as usize + CUBE_POS_X as usize) * ROWS + UNIT_POS_X as usize / SHARERS;
+    let row = (CUBE_POS_Y as usize * CUBE_COUNT_X as usize + CUBE_POS_X as usize) * ROWS
+        + UNIT_POS_X as usize / SHARERS;
     let mut shared = Shared::<[f32]>::new_slice(UNITS);
     let mut sum = 0.0f32;
     if row < count {

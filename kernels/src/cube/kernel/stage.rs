@@ -17,8 +17,8 @@ pub(crate) struct Span {
 
 /// Copies one side's chunk of features for scores, in float32.
 ///
-/// The passing side is interleaved so that the four tokens of a unit lie in four places a whole lane apart: neighbouring units
-/// then read neighbouring places.
+/// The passing side is interleaved so that the four tokens of a unit lie in four places a whole
+/// lane apart: neighbouring units then read neighbouring places.
 #[cube]
 pub(crate) fn stage_chunk<F: Float>(
     from: &[Quad<F>],
@@ -45,9 +45,12 @@ pub(crate) fn stage_chunk<F: Float>(
             let column = at % width;
             let mut value = Quad::<f32>::new(0.0f32);
             if span.first + token < span.time {
-                value = Vector::cast_from(from[span.base + (span.first + token) * vectors + chunk * width + column]);
+                value = Vector::cast_from(
+                    from[span.base + (span.first + token) * vectors + chunk * width + column],
+                );
             }
-            let slot = if comptime!(passing) { (token % LANES) * columns + token / LANES } else { token };
+            let slot =
+                if comptime!(passing) { (token % LANES) * columns + token / LANES } else { token };
             to[start + slot * pitch + column] = value;
         }
     }

@@ -26,15 +26,30 @@ impl Heads {
         let mut ids = [0.0; 2];
         let mut turned = false;
         if composer.legible() {
-            let widest = subject.tokens.iter().map(|token| composer.width(&token.to_string(), size)).fold(0.0, f32::max);
+            let widest = subject
+                .tokens
+                .iter()
+                .map(|token| composer.width(&token.to_string(), size))
+                .fold(0.0, f32::max);
             turned = widest > cell - 2.0;
             ids = [widest + 8.0, if turned { widest + 8.0 } else { size + 7.0 }];
         }
         let step = step(subject.len(), 44.0 / cell);
         let last = grouped(subject.len().saturating_sub(1) as u64);
-        let ticks = if composer.options.labels { [composer.width(&last, SMALL) + 8.0, SMALL + 7.0] } else { [0.0; 2] };
+        let ticks = if composer.options.labels {
+            [composer.width(&last, SMALL) + 8.0, SMALL + 7.0]
+        } else {
+            [0.0; 2]
+        };
         let gap = 3.0;
-        Self { left: ids[0] + STRIP + gap + ticks[0], top: ids[1] + STRIP + gap + ticks[1], ids, turned, size, step }
+        Self {
+            left: ids[0] + STRIP + gap + ticks[0],
+            top: ids[1] + STRIP + gap + ticks[1],
+            ids,
+            turned,
+            size,
+            step,
+        }
     }
 
     /// Left edge of the strip of segments, and top edge of the one above the mask.
@@ -69,7 +84,13 @@ impl Composer<'_> {
         self.ticks(heads);
         let ([left, top], frame) = (heads.strips(self), self.frame);
         let middle = top + STRIP / 2.0 + SMALL * 0.36;
-        self.push(Shape::text([frame.x + frame.side + 8.0, middle], SMALL, Anchor::Start, Paint::Muted, "keys →"));
+        self.push(Shape::text(
+            [frame.x + frame.side + 8.0, middle],
+            SMALL,
+            Anchor::Start,
+            Paint::Muted,
+            "keys →",
+        ));
         let at = [left + STRIP, frame.y + frame.side + SMALL + 5.0];
         self.push(Shape::text(at, SMALL, Anchor::End, Paint::Muted, "queries ↓"));
     }
@@ -97,7 +118,11 @@ impl Composer<'_> {
             let (long, count) = (frame.side, rgba.len() as u32);
             let row = Pixels { width: count, height: 1, rgba: rgba.clone() };
             self.push(Shape::image([frame.x, top], [long, STRIP], row));
-            self.push(Shape::image([left, frame.y], [STRIP, long], Pixels { width: 1, height: count, rgba }));
+            self.push(Shape::image(
+                [left, frame.y],
+                [STRIP, long],
+                Pixels { width: 1, height: count, rgba },
+            ));
         }
         for run in &self.subject.runs {
             let long = (run.end - run.start) as f32 * frame.cell;
@@ -122,7 +147,8 @@ impl Composer<'_> {
         if !self.options.labels || wide > STRIP - 1.0 && long < wide + 3.0 {
             return;
         }
-        let middle = [self.frame.across(run.start) + long / 2.0, self.frame.down(run.start) + long / 2.0];
+        let middle =
+            [self.frame.across(run.start) + long / 2.0, self.frame.down(run.start) + long / 2.0];
         let text = |at: [f32; 2]| Shape::text(at, size, Anchor::Middle, Paint::Inverse, id.clone());
         if wide <= STRIP - 1.0 && long >= size + 1.0 {
             self.shapes.push(text([left + STRIP / 2.0, middle[1] + drop]));
@@ -140,7 +166,12 @@ impl Composer<'_> {
             1 => format!("token {}", grouped(run.start as u64)),
             _ => format!("tokens {} to {}", grouped(run.start as u64), grouped(last as u64)),
         };
-        format!("segment {}, {}: {range}, from its token {}", run.segment, run.speaker.label(), grouped(u64::from(run.offset)))
+        format!(
+            "segment {}, {}: {range}, from its token {}",
+            run.segment,
+            run.speaker.label(),
+            grouped(u64::from(run.offset))
+        )
     }
 
     /// The mean colour of the speakers in each cell of the shaded mask.
@@ -152,8 +183,9 @@ impl Composer<'_> {
         }
         let mix = |(cell, counts): (usize, &[usize; Speaker::ALL.len()])| {
             let part = |at: usize| {
-                let of =
-                    |(speaker, &count): (Speaker, &usize)| f64::from(Paint::Speaker(speaker).rgb(false)[at]) * count as f64;
+                let of = |(speaker, &count): (Speaker, &usize)| {
+                    f64::from(Paint::Speaker(speaker).rgb(false)[at]) * count as f64
+                };
                 let sum: f64 = Speaker::ALL.into_iter().zip(counts).map(of).sum();
                 (sum / bins.size(cell) as f64).round() as u8
             };
@@ -170,8 +202,20 @@ impl Composer<'_> {
             let (across, down) = (frame.across(token) + half, frame.down(token) + half);
             self.push(Shape::rect([across - 0.5, top - 4.0], [1.0, 3.0], Paint::Faint));
             self.push(Shape::rect([left - 4.0, down - 0.5], [3.0, 1.0], Paint::Faint));
-            self.push(Shape::text([across, top - 6.0], SMALL, Anchor::Middle, Paint::Muted, text.clone()));
-            self.push(Shape::text([left - 6.0, down + SMALL * 0.36], SMALL, Anchor::End, Paint::Muted, text));
+            self.push(Shape::text(
+                [across, top - 6.0],
+                SMALL,
+                Anchor::Middle,
+                Paint::Muted,
+                text.clone(),
+            ));
+            self.push(Shape::text(
+                [left - 6.0, down + SMALL * 0.36],
+                SMALL,
+                Anchor::End,
+                Paint::Muted,
+                text,
+            ));
         }
     }
 }

@@ -22,9 +22,16 @@ impl Gutter {
         let height = subject.branches.iter().map(|branch| branch.height).max().unwrap_or(0);
         let lane = (BRANCHES / height.max(1) as f32).min(10.0);
         let branches = if height == 0 { 0.0 } else { height as f32 * lane + 12.0 };
-        let labels = subject.bars.iter().map(|bar| composer.width(&name(bar.generation, bar.sharers), SMALL));
+        let labels = subject
+            .bars
+            .iter()
+            .map(|bar| composer.width(&name(bar.generation, bar.sharers), SMALL));
         let widest = if composer.options.labels { labels.fold(0.0, f32::max) + 4.0 } else { 0.0 };
-        Self { branches, lane, bars: if subject.bars.is_empty() { 0.0 } else { widest + BAR + 8.0 } }
+        Self {
+            branches,
+            lane,
+            bars: if subject.bars.is_empty() { 0.0 } else { widest + BAR + 8.0 },
+        }
     }
 
     pub(super) fn width(&self) -> f32 {
@@ -58,7 +65,11 @@ impl Composer<'_> {
             drawn = bottom;
             let long = bottom - top;
             let gap = if long >= 3.0 { 1.0 } else { 0.0 };
-            let shared = if bar.sharers > 1 { format!(" and {} more", bar.sharers - 1) } else { String::new() };
+            let shared = if bar.sharers > 1 {
+                format!(" and {} more", bar.sharers - 1)
+            } else {
+                String::new()
+            };
             let tokens = bar.end - bar.start;
             let hint = format!("generation {}{shared}: {tokens} sampled here", bar.generation);
             let shape = Shape::rect([left, top], [BAR, (long - gap).max(0.5)], paint);
@@ -75,11 +86,13 @@ impl Composer<'_> {
 
     /// Brackets from the row after which a branch goes on to its first row.
     fn branches(&mut self, right: f32, lane: f32) {
-        let evictions: rustc_hash::FxHashSet<usize> = self.subject.evictions.iter().map(|mark| mark.row).collect();
+        let evictions: rustc_hash::FxHashSet<usize> =
+            self.subject.evictions.iter().map(|mark| mark.row).collect();
         let half = self.frame.cell / 2.0;
         let edge = right - 10.0;
         for branch in &self.subject.branches {
-            let (top, bottom) = (self.frame.down(branch.from) + half, self.frame.down(branch.last()) + half);
+            let (top, bottom) =
+                (self.frame.down(branch.from) + half, self.frame.down(branch.last()) + half);
             if bottom - top < 2.0 {
                 continue;
             }
@@ -91,7 +104,11 @@ impl Composer<'_> {
                 let y = self.frame.down(to) + half;
                 let paint = if evictions.contains(&to) { Paint::Eviction } else { Paint::Muted };
                 self.shapes.push(Shape::rect([x, y - 0.5], [right - x - 5.0, 1.0], paint));
-                self.shapes.push(Shape::polygon([right - 6.0, y - 3.0], vec![[0.0, 0.0], [5.0, 3.0], [0.0, 6.0]], paint));
+                self.shapes.push(Shape::polygon(
+                    [right - 6.0, y - 3.0],
+                    vec![[0.0, 0.0], [5.0, 3.0], [0.0, 6.0]],
+                    paint,
+                ));
             }
         }
     }

@@ -34,7 +34,13 @@ impl Composer<'_> {
                 at = [MARGIN, at[1] + LINE];
             }
             self.sign(&sign, [at[0], at[1] - SWATCH + 1.5]);
-            self.push(Shape::text([at[0] + swatch, at[1]], SMALL + 1.0, Anchor::Start, Paint::Muted, text));
+            self.push(Shape::text(
+                [at[0] + swatch, at[1]],
+                SMALL + 1.0,
+                Anchor::Start,
+                Paint::Muted,
+                text,
+            ));
             at[0] += long;
         }
         at[1] + 6.0
@@ -44,8 +50,9 @@ impl Composer<'_> {
         let subject = self.subject;
         let present = |speaker: &Speaker| subject.runs.iter().any(|run| run.speaker == *speaker);
         let speakers = Speaker::ALL.into_iter().filter(present);
-        let mut entries: Vec<(Sign, String)> =
-            speakers.map(|speaker| (Sign::Speaker(speaker), format!("key from {}", speaker.label()))).collect();
+        let mut entries: Vec<(Sign, String)> = speakers
+            .map(|speaker| (Sign::Speaker(speaker), format!("key from {}", speaker.label())))
+            .collect();
         if subject.evictions.iter().any(|mark| !mark.keys.is_empty()) {
             let text = match subject.kind {
                 LayoutKind::Full => "evicted, visible all the same: stale context",
@@ -64,7 +71,8 @@ impl Composer<'_> {
             entries.push((Sign::Bar, "g = tokens that a generation sampled".into()));
         }
         if !subject.branches.is_empty() {
-            entries.push((Sign::Bracket, "branch: goes on after the dot, starts at the arrow".into()));
+            entries
+                .push((Sign::Bracket, "branch: goes on after the dot, starts at the arrow".into()));
         }
         if !subject.predictions.is_empty() {
             entries.push(match self.legible() {
@@ -107,7 +115,10 @@ impl Composer<'_> {
         vec![
             (Sign::Full, format!("{} full tiles of {size}", grouped(full))),
             (Sign::Partial, format!("{} partial", grouped(partial))),
-            (Sign::None, format!("{} empty; {overhead:.2} pairs computed per pair needed", grouped(empty))),
+            (
+                Sign::None,
+                format!("{} empty; {overhead:.2} pairs computed per pair needed", grouped(empty)),
+            ),
         ]
     }
 
@@ -115,7 +126,9 @@ impl Composer<'_> {
         let policy = Paint::Speaker(Speaker::Policy);
         let square = [SWATCH, SWATCH];
         match sign {
-            Sign::Speaker(speaker) => self.push(Shape::rect([x, y], square, Paint::Speaker(*speaker)).rounded(2.0)),
+            Sign::Speaker(speaker) => {
+                self.push(Shape::rect([x, y], square, Paint::Speaker(*speaker)).rounded(2.0))
+            }
             Sign::Evicted => {
                 let opacity = if self.subject.kind == LayoutKind::Full { 0.5 } else { 0.2 };
                 self.push(Shape::rect([x, y], square, Paint::Eviction).faded(opacity));
@@ -124,7 +137,11 @@ impl Composer<'_> {
             Sign::Hole => self.push(Shape::rect([x, y + 4.5], [SWATCH, 1.0], Paint::Eviction)),
             Sign::Blank => {
                 self.push(Shape::rect([x, y], square, Paint::Faint).rounded(2.0));
-                self.push(Shape::rect([x + 1.0, y + 1.0], [SWATCH - 2.0, SWATCH - 2.0], Paint::Ground));
+                self.push(Shape::rect(
+                    [x + 1.0, y + 1.0],
+                    [SWATCH - 2.0, SWATCH - 2.0],
+                    Paint::Ground,
+                ));
             }
             Sign::Bar => self.push(Shape::rect([x + 3.0, y], [5.0, SWATCH], policy)),
             Sign::Bracket => {
@@ -132,10 +149,16 @@ impl Composer<'_> {
                 self.push(Shape::rect([x, y + 1.0], [1.0, 8.0], Paint::Muted));
                 self.push(Shape::rect([x, y + 8.0], [6.0, 1.0], Paint::Muted));
                 self.push(Shape::dot([x + 9.0, y + 1.5], 2.0, Paint::Muted));
-                self.push(Shape::polygon([x + 5.0, y + 5.5], vec![[0.0, 0.0], [5.0, 3.0], [0.0, 6.0]], Paint::Muted));
+                self.push(Shape::polygon(
+                    [x + 5.0, y + 5.5],
+                    vec![[0.0, 0.0], [5.0, 3.0], [0.0, 6.0]],
+                    Paint::Muted,
+                ));
             }
             Sign::Prediction => self.push(Shape::rect([x + 3.0, y], [4.0, SWATCH], policy)),
-            Sign::Full => self.push(Shape::dot([x + SWATCH / 2.0, y + SWATCH / 2.0], 2.0, Paint::Ink)),
+            Sign::Full => {
+                self.push(Shape::dot([x + SWATCH / 2.0, y + SWATCH / 2.0], 2.0, Paint::Ink))
+            }
             Sign::Partial => self.push(ring([x - 1.0, y - 1.0], [SWATCH + 2.0, SWATCH + 2.0])),
             Sign::None => {}
         }

@@ -43,8 +43,10 @@ impl Composer<'_> {
             .iter()
             .flat_map(|run| {
                 let keys: Vec<usize> = (run.start..run.end).collect();
-                let polygons: Vec<Shape> =
-                    keys.chunk_by(|&a, &b| ends[a] == ends[b]).filter_map(|keys| self.staircase(keys, run)).collect();
+                let polygons: Vec<Shape> = keys
+                    .chunk_by(|&a, &b| ends[a] == ends[b])
+                    .filter_map(|keys| self.staircase(keys, run))
+                    .collect();
                 polygons
             })
             .collect();
@@ -112,13 +114,24 @@ impl Composer<'_> {
         for run in &self.subject.runs {
             for token in run.start..run.end {
                 let at = [frame.across(token), frame.down(token)];
-                self.shapes.push(Shape::rect(at, [frame.cell, frame.cell], Paint::Speaker(run.speaker)).faded(0.75));
+                self.shapes.push(
+                    Shape::rect(at, [frame.cell, frame.cell], Paint::Speaker(run.speaker))
+                        .faded(0.75),
+                );
             }
         }
         let thin = if frame.cell >= LEGIBLE { 1.0 } else { 0.5 };
         for token in 1..tokens {
-            self.push(Shape::rect([frame.x, frame.down(token) - thin / 2.0], [frame.side, thin], Paint::Paper));
-            self.push(Shape::rect([frame.across(token) - thin / 2.0, frame.y], [thin, frame.side], Paint::Paper));
+            self.push(Shape::rect(
+                [frame.x, frame.down(token) - thin / 2.0],
+                [frame.side, thin],
+                Paint::Paper,
+            ));
+            self.push(Shape::rect(
+                [frame.across(token) - thin / 2.0, frame.y],
+                [thin, frame.side],
+                Paint::Paper,
+            ));
         }
     }
 
@@ -183,7 +196,8 @@ pub(super) fn ring(at: [f32; 2], [width, height]: [f32; 2]) -> Shape {
     Shape::polygon(at, corners, Paint::Ink).faded(0.7)
 }
 
-/// The colour of a cell: its speakers' colours by their visible pairs, as opaque as pairs are visible.
+/// The colour of a cell: its speakers' colours by their visible pairs, as opaque as pairs are
+/// visible.
 fn shade(counts: &[u64; Speaker::ALL.len()], area: u64) -> [u8; 4] {
     let visible: u64 = counts.iter().sum();
     if visible == 0 {

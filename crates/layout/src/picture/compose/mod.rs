@@ -84,7 +84,12 @@ pub(super) fn compose(subject: &Subject<'_>, font: &Font, options: &PictureOptio
     let paper = Shape::rect([0.0, 0.0], [width, height], Paint::Paper);
     let shapes = std::iter::once(paper).chain(composer.shapes).collect();
     let title = options.title.as_deref().map_or_else(String::new, |title| format!("{title}: "));
-    Scene { width, height, description: format!("{title}mask of layout {}, {counts}", subject.kind.name()), shapes }
+    Scene {
+        width,
+        height,
+        description: format!("{title}mask of layout {}, {counts}", subject.kind.name()),
+        shapes,
+    }
 }
 
 impl Composer<'_> {
@@ -112,8 +117,11 @@ impl Composer<'_> {
             None => layout,
         };
         let tokens = subject.len() as u64;
-        let plural = |count: u64, one: &str| format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" });
-        let evictions: std::collections::BTreeSet<u32> = subject.evictions.iter().map(|mark| mark.eviction.context).collect();
+        let plural = |count: u64, one: &str| {
+            format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
+        };
+        let evictions: std::collections::BTreeSet<u32> =
+            subject.evictions.iter().map(|mark| mark.eviction.context).collect();
         let counts = [
             plural(tokens, "token"),
             format!("{} of {} pairs visible", grouped(subject.pairs), grouped(tokens * tokens)),
@@ -123,7 +131,13 @@ impl Composer<'_> {
         ]
         .join("  ·  ");
         self.push(Shape::text([MARGIN, MARGIN + 15.0], 16.0, Anchor::Start, Paint::Ink, title));
-        self.push(Shape::text([MARGIN, MARGIN + 34.0], 11.0, Anchor::Start, Paint::Muted, counts.clone()));
+        self.push(Shape::text(
+            [MARGIN, MARGIN + 34.0],
+            11.0,
+            Anchor::Start,
+            Paint::Muted,
+            counts.clone(),
+        ));
         counts
     }
 }

@@ -43,7 +43,13 @@ impl Composer<'_> {
             for (at, line) in note.lines.iter().enumerate() {
                 let paint = if at == 0 { note.paint } else { Paint::Muted };
                 let baseline = top + at as f32 * LINE + LINE * 0.76;
-                self.push(Shape::text([left, baseline], SMALL, Anchor::Start, paint, line.as_str()));
+                self.push(Shape::text(
+                    [left, baseline],
+                    SMALL,
+                    Anchor::Start,
+                    paint,
+                    line.as_str(),
+                ));
                 right = right.max(left + self.width(line, SMALL));
             }
             free = top + height + 4.0;
@@ -62,11 +68,13 @@ impl Composer<'_> {
         let left = self.frame.x + self.frame.side + 6.0;
         let paint = Paint::Speaker(Speaker::Policy);
         if !self.legible() {
-            let mut rows: Vec<usize> = self.subject.predictions.iter().map(|prediction| prediction.0).collect();
+            let mut rows: Vec<usize> =
+                self.subject.predictions.iter().map(|prediction| prediction.0).collect();
             rows.dedup();
             let mut drawn = f32::MIN;
             for rows in rows.chunk_by(|a, b| a + 1 == *b) {
-                let (top, bottom) = (self.frame.down(rows[0]), self.frame.down(rows[0] + rows.len()));
+                let (top, bottom) =
+                    (self.frame.down(rows[0]), self.frame.down(rows[0] + rows.len()));
                 if bottom >= drawn + 0.25 {
                     drawn = bottom;
                     self.push(Shape::rect([left, top], [4.0, (bottom - top).max(0.5)], paint));
@@ -77,7 +85,8 @@ impl Composer<'_> {
         let (size, half) = ((self.frame.cell * 0.5).clamp(7.0, 9.0), self.frame.cell / 2.0);
         let mut right = left + 4.0;
         for same in self.subject.predictions.chunk_by(|a, b| a.0 == b.0) {
-            let targets: Vec<String> = same.iter().take(4).map(|prediction| prediction.1.to_string()).collect();
+            let targets: Vec<String> =
+                same.iter().take(4).map(|prediction| prediction.1.to_string()).collect();
             let more = if same.len() > targets.len() { " …" } else { "" };
             let text = format!("→ {}{more}", targets.join("  "));
             let at = [left, self.frame.down(same[0].0) + half + size * 0.36];
@@ -98,7 +107,9 @@ impl Composer<'_> {
             }
             drawn = y;
             let hint = format!("{}; {}", outcome(&mark.eviction), author(&mark.eviction));
-            let line = Shape::rect([frame.x, y - 0.5], [right + 4.0 - frame.x, 1.0], Paint::Eviction).faded(0.75);
+            let line =
+                Shape::rect([frame.x, y - 0.5], [right + 4.0 - frame.x, 1.0], Paint::Eviction)
+                    .faded(0.75);
             self.shapes.push(line.hinted(hint));
         }
         for &root in self.subject.roots.iter().filter(|&&root| root > 0) {
@@ -111,7 +122,14 @@ impl Composer<'_> {
     fn leader(&mut self, start: f32, row: f32, middle: f32, paint: Paint) {
         let (from, turn, to) = (start + 4.0, start + 12.0, start + 19.0);
         self.push(Shape::rect([from, row - 0.5], [turn - from, 1.0], paint).faded(0.75));
-        self.push(Shape::rect([turn - 1.0, row.min(middle) - 0.5], [1.0, (middle - row).abs() + 1.0], paint).faded(0.75));
+        self.push(
+            Shape::rect(
+                [turn - 1.0, row.min(middle) - 0.5],
+                [1.0, (middle - row).abs() + 1.0],
+                paint,
+            )
+            .faded(0.75),
+        );
         self.push(Shape::rect([turn, middle - 0.5], [to - turn, 1.0], paint).faded(0.75));
     }
 
@@ -120,14 +138,23 @@ impl Composer<'_> {
             .subject
             .starts
             .iter()
-            .map(|start| Note { row: start.row, lines: vec![start.label.clone()], paint: Paint::Ink })
+            .map(|start| Note {
+                row: start.row,
+                lines: vec![start.label.clone()],
+                paint: Paint::Ink,
+            })
             .collect();
-        // Chat templates rewrite turn after turn; their brackets and lines stay, their notes would bury the harness's own.
-        notes.extend(self.subject.evictions.iter().filter(|mark| !mark.eviction.chat_template).map(|mark| Note {
-            row: mark.row,
-            lines: vec![outcome(&mark.eviction), author(&mark.eviction)],
-            paint: Paint::Eviction,
-        }));
+        // Chat templates rewrite turn after turn; their brackets and lines stay, their notes would
+        // bury the harness's own.
+        notes.extend(
+            self.subject.evictions.iter().filter(|mark| !mark.eviction.chat_template).map(|mark| {
+                Note {
+                    row: mark.row,
+                    lines: vec![outcome(&mark.eviction), author(&mark.eviction)],
+                    paint: Paint::Eviction,
+                }
+            }),
+        );
         notes.sort_by_key(|note| note.row);
         notes
     }
@@ -135,14 +162,18 @@ impl Composer<'_> {
 
 /// What an eviction did.
 fn outcome(eviction: &Eviction) -> String {
-    let count = |tokens: usize| format!("{} token{}", grouped(tokens as u64), if tokens == 1 { "" } else { "s" });
+    let count = |tokens: usize| {
+        format!("{} token{}", grouped(tokens as u64), if tokens == 1 { "" } else { "s" })
+    };
     let (removed, added) = (count(eviction.removed), count(eviction.added));
     match eviction.replacement {
         _ if eviction.operation == "replace" => format!("list replaced: {removed} out, {added} in"),
         Some(ReplacementKind::Summary) => format!("summary: {removed} out, {added} in"),
         Some(ReplacementKind::Placeholder) => format!("placeholder: {removed} out, {added} in"),
         Some(ReplacementKind::Truncation) => format!("truncation: {removed} out, {added} in"),
-        Some(ReplacementKind::Index) => format!("offloaded, can come back: {removed} out, {added} in"),
+        Some(ReplacementKind::Index) => {
+            format!("offloaded, can come back: {removed} out, {added} in")
+        }
         Some(ReplacementKind::Latent) => format!("embeddings: {removed} out"),
         Some(ReplacementKind::None) | None => format!("evicted: {removed}, nothing instead"),
     }
@@ -152,9 +183,13 @@ fn outcome(eviction: &Eviction) -> String {
 fn author(eviction: &Eviction) -> String {
     let by = match &eviction.by {
         None => String::new(),
-        Some(By { kind: ByKind::Policy, generation: Some(generation), .. }) => format!(", by the policy in {generation}"),
+        Some(By { kind: ByKind::Policy, generation: Some(generation), .. }) => {
+            format!(", by the policy in {generation}")
+        }
         Some(By { kind: ByKind::Policy, .. }) => ", by the policy".into(),
-        Some(By { kind: ByKind::Rule, name, .. }) => format!(", by rule {}", name.as_deref().unwrap_or("of the harness")),
+        Some(By { kind: ByKind::Rule, name, .. }) => {
+            format!(", by rule {}", name.as_deref().unwrap_or("of the harness"))
+        }
         Some(By { kind: ByKind::ExternalModel, .. }) => ", by another model".into(),
         Some(By { kind: ByKind::Provider, .. }) => ", by the provider".into(),
         Some(By { kind: ByKind::Human, .. }) => ", by a person".into(),

@@ -1,6 +1,7 @@
 //! Divergences of distributions that are given as log-probabilities of buckets.
 //!
-//! Everywhere `p` is the teacher and `q` the student. A bucket of probability 0 on the side that is averaged over counts nothing.
+//! Everywhere `p` is the teacher and `q` the student. A bucket of probability 0 on the side that is
+//! averaged over counts nothing.
 use crate::error::{ObjectiveError, TrainError};
 use burn::{config::Config, tensor::Tensor};
 
@@ -11,8 +12,9 @@ pub enum DivergenceKind {
     ForwardKl,
     /// `KL(q || p)`.
     ReverseKl,
-    /// `beta KL(p || m) + (1 - beta) KL(q || m)` with `m = beta p + (1 - beta) q`, beta between 0 and 1 (Agarwal et al., arXiv
-    /// 2306.13649). Symmetric and at most log 2 at one half; never infinite.
+    /// `beta KL(p || m) + (1 - beta) KL(q || m)` with `m = beta p + (1 - beta) q`, beta between 0
+    /// and 1 (Agarwal et al., arXiv 2306.13649). Symmetric and at most log 2 at one half; never
+    /// infinite.
     JensenShannon(f64),
 }
 
@@ -46,18 +48,21 @@ impl DivergenceKind {
         }
     }
 
-    /// An estimate of the divergence from one token that the teacher sampled: f(r) with r = q / p at that token.
+    /// An estimate of the divergence from one token that the teacher sampled: f(r) with r = q / p
+    /// at that token.
     ///
-    /// Each f has f(1) = f'(1) = 0 and is convex, so an estimate is never below 0: the terms that make it so have mean 0 where q has no
-    /// mass outside the support of p. log r is cut off at [`MAX_LOG_RATIO`](crate::MAX_LOG_RATIO), so r cannot overflow. Where both sides
-    /// rule the token out, which the teacher then did not sample, they agree: r is 1.
+    /// Each f has f(1) = f'(1) = 0 and is convex, so an estimate is never below 0: the terms that
+    /// make it so have mean 0 where q has no mass outside the support of p. log r is cut off at
+    /// [`MAX_LOG_RATIO`](crate::MAX_LOG_RATIO), so r cannot overflow. Where both sides rule the
+    /// token out, which the teacher then did not sample, they agree: r is 1.
     ///
     /// # Shapes
     /// `logp_k1`, `logq_k1` and the result: `[k, 1]`.
     pub(super) fn of_sample(self, logp_k1: Tensor<2>, logq_k1: Tensor<2>) -> Tensor<2> {
         let ruled_out = |log_k1: &Tensor<2>| log_k1.clone().equal_scalar(f64::NEG_INFINITY);
         let both_k1 = ruled_out(&logp_k1).bool_and(ruled_out(&logq_k1));
-        let (logp_k1, logq_k1) = (logp_k1.mask_fill(both_k1.clone(), 0.0), logq_k1.mask_fill(both_k1, 0.0));
+        let (logp_k1, logq_k1) =
+            (logp_k1.mask_fill(both_k1.clone(), 0.0), logq_k1.mask_fill(both_k1, 0.0));
         let log_ratio_k1 = logq_k1.sub(logp_k1).clamp_max(crate::MAX_LOG_RATIO);
         match self {
             Self::ForwardKl => log_ratio_k1.clone().exp().sub_scalar(1.0).sub(log_ratio_k1),

@@ -52,7 +52,8 @@ impl DivergenceConfig {
 
 /// A divergence between the predictions of a student and of a teacher without gradient, in nats.
 ///
-/// Logits of either side exist for one chunk of pairs at a time, forward and backward, and are reduced in float32 or better.
+/// Logits of either side exist for one chunk of pairs at a time, forward and backward, and are
+/// reduced in float32 or better.
 #[derive(Debug, Clone)]
 pub struct Divergence {
     config: DivergenceConfig,
@@ -63,7 +64,8 @@ pub struct Divergence {
 pub struct DivergenceOutput {
     /// The loss, `[1]`, with its gradient to the student.
     pub loss: Tensor<1>,
-    /// The divergence of each pair, `[pairs]`, in the order of [`Pairs`], without weights and without gradient.
+    /// The divergence of each pair, `[pairs]`, in the order of [`Pairs`], without weights and
+    /// without gradient.
     pub divergence_n: Tensor<1>,
     /// The total variation of each pair, `[pairs]`, without gradient; none from sampled tokens.
     pub total_variation_n: Option<Tensor<1>>,
@@ -79,14 +81,21 @@ pub struct RowDivergence {
 }
 
 impl Divergence {
-    /// The divergence of rows of logits that are there already, computed in the student's dtype, or in float32 where that is less.
+    /// The divergence of rows of logits that are there already, computed in the student's dtype, or
+    /// in float32 where that is less.
     ///
     /// # Shapes
-    /// `teacher_kv`, `student_kv`: `[k, vocabulary]`; `targets`: `[k]`, read for [`Support::SampledToken`] only.
+    /// `teacher_kv`, `student_kv`: `[k, vocabulary]`; `targets`: `[k]`, read for
+    /// [`Support::SampledToken`] only.
     ///
     /// # Errors
     /// Settings out of range; shapes that differ; targets outside the vocabulary.
-    pub fn rows(&self, teacher_kv: Tensor<2>, student_kv: Tensor<2>, targets: &[u32]) -> Result<RowDivergence, TrainError> {
+    pub fn rows(
+        &self,
+        teacher_kv: Tensor<2>,
+        student_kv: Tensor<2>,
+        targets: &[u32],
+    ) -> Result<RowDivergence, TrainError> {
         self.check()?;
         if teacher_kv.dims() != student_kv.dims() {
             return Err(TrainError::ModelShape {
@@ -117,15 +126,17 @@ impl Divergence {
 
     /// The divergence over pairs of rows of two batches.
     ///
-    /// A pair of weight 0 gives exactly zero loss and gradient; where every weight is 0, or there are no pairs, so is the loss.
+    /// A pair of weight 0 gives exactly zero loss and gradient; where every weight is 0, or there
+    /// are no pairs, so is the loss.
     ///
     /// # Shapes
-    /// `student_btc`, `teacher_btc`: `[batch, time, width]` of either batch, from [`CausalModel::hidden`]; no gradient reaches the
-    /// teacher's, nor its model.
+    /// `student_btc`, `teacher_btc`: `[batch, time, width]` of either batch, from
+    /// [`CausalModel::hidden`]; no gradient reaches the teacher's, nor its model.
     ///
     /// # Errors
-    /// Settings out of range, as [`Nll`](crate::Nll) besides, and a divergence that is not finite: a student that rules out what the
-    /// teacher may say. Pairs that do not fit the hidden states; a teacher on another device than the student.
+    /// Settings out of range, as [`Nll`](crate::Nll) besides, and a divergence that is not finite:
+    /// a student that rules out what the teacher may say. Pairs that do not fit the hidden states;
+    /// a teacher on another device than the student.
     pub fn forward_hidden<S: CausalModel, T: CausalModel>(
         &self,
         (student, student_btc): (&S, Tensor<3>),
@@ -141,9 +152,17 @@ impl Divergence {
         }
         pairs.check(student_nc.dims()[0], teacher_nc.dims()[0])?;
         if pairs.is_empty() {
-            let none_n = Tensor::from_data(TensorData::new(Vec::<f64>::new(), [0]), (&device, student_nc.dtype()));
-            let total_variation_n = (self.config.support != Support::SampledToken).then(|| none_n.clone());
-            return Ok(DivergenceOutput { loss: nothing(&student_nc), divergence_n: none_n, total_variation_n });
+            let none_n = Tensor::from_data(
+                TensorData::new(Vec::<f64>::new(), [0]),
+                (&device, student_nc.dtype()),
+            );
+            let total_variation_n =
+                (self.config.support != Support::SampledToken).then(|| none_n.clone());
+            return Ok(DivergenceOutput {
+                loss: nothing(&student_nc),
+                divergence_n: none_n,
+                total_variation_n,
+            });
         }
         let factor = 1.0 / self.config.reduction.normaliser(&pairs.weights)?;
         let (mut divergences, mut variations) = (Vec::new(), Vec::new());
@@ -152,13 +171,16 @@ impl Divergence {
             let teacher_kv = teacher.logits(teacher_nc.clone().select(0, rows_k));
             let rows = self.rows(teacher_kv, student_kv, &pairs.targets[range.clone()])?;
             divergences.push(rows.divergence_k1.clone().without_autodiff().flatten::<1>(0, 1));
-            variations.extend(rows.total_variation_k1.map(|variation_k1| variation_k1.flatten::<1>(0, 1)));
+            variations.extend(
+                rows.total_variation_k1.map(|variation_k1| variation_k1.flatten::<1>(0, 1)),
+            );
             let weights = pairs.weights[range].iter().map(|weight| weight * factor).collect();
             let weights_k1 = column(weights, &rows.divergence_k1, &device);
             let silent_k1 = weights_k1.clone().equal_scalar(0.0);
             Ok(rows.divergence_k1.mask_fill(silent_k1, 0.0).mul(weights_k1).sum())
         };
-        let loss = sum_in_chunks(student, &student_nc, &pairs.students, self.config.chunk, loss_of)?;
+        let loss =
+            sum_in_chunks(student, &student_nc, &pairs.students, self.config.chunk, loss_of)?;
         super::finite(&loss, "divergence", pairs.len())?;
         let total_variation_n = (!variations.is_empty()).then(|| Tensor::cat(variations, 0));
         Ok(DivergenceOutput { loss, divergence_n: Tensor::cat(divergences, 0), total_variation_n })

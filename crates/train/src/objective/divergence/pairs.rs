@@ -15,7 +15,8 @@ pub struct Alignment {
 
 /// Rows of two batches that predict the same token under two conditionings.
 ///
-/// In a tree a teacher is another branch with aligned targets; which batch, layout or model it comes from makes no difference here.
+/// In a tree a teacher is another branch with aligned targets; which batch, layout or model it
+/// comes from makes no difference here.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pairs {
     /// Index into the student's flattened hidden states, per pair.
@@ -34,8 +35,8 @@ impl Pairs {
     /// The pairs of some aligned terms.
     ///
     /// # Errors
-    /// A term that its batch does not have, or whose target is another token on the other side; a batch of several trees, in which terms
-    /// of one name are ambiguous.
+    /// A term that its batch does not have, or whose target is another token on the other side; a
+    /// batch of several trees, in which terms of one name are ambiguous.
     pub fn new(
         student: &BatchTerms,
         teacher: &BatchTerms,
@@ -43,14 +44,24 @@ impl Pairs {
     ) -> Result<Self, TrainError> {
         let (students, teachers) = (student.places()?, teacher.places()?);
         let find = |places: &HashMap<(u32, u32), usize>, (generation, offset), side| {
-            places.get(&(generation, offset)).copied().ok_or(ObjectiveError::Unpaired { generation, offset, side })
+            places.get(&(generation, offset)).copied().ok_or(ObjectiveError::Unpaired {
+                generation,
+                offset,
+                side,
+            })
         };
         let mut pairs = Self::default();
         for Alignment { student: own, teacher: other } in aligned {
             let (at, by) = (find(&students, own, "student")?, find(&teachers, other, "teacher")?);
             let (expected, found) = (student.targets[at], teacher.targets[by]);
             if expected != found {
-                return Err(ObjectiveError::Misaligned { generation: own.0, offset: own.1, expected, found }.into());
+                return Err(ObjectiveError::Misaligned {
+                    generation: own.0,
+                    offset: own.1,
+                    expected,
+                    found,
+                }
+                .into());
             }
             pairs.students.push(student.sources[at]);
             pairs.teachers.push(teacher.sources[by]);
@@ -73,7 +84,9 @@ impl Pairs {
         if let Some((what, found)) = lengths.into_iter().find(|&(_, length)| length != terms) {
             return Err(ObjectiveError::SignalLength { what, terms, found }.into());
         }
-        for (side, list, rows) in [("student", &self.students, student_rows), ("teacher", &self.teachers, teacher_rows)] {
+        for (side, list, rows) in
+            [("student", &self.students, student_rows), ("teacher", &self.teachers, teacher_rows)]
+        {
             let outside = |row: &i64| usize::try_from(*row).map_or(true, |row| row >= rows);
             if let Some(pair) = list.iter().position(outside) {
                 return Err(ObjectiveError::Row { pair, side, row: list[pair], rows }.into());
@@ -83,7 +96,13 @@ impl Pairs {
             None => Ok(()),
             Some(at) => {
                 let ((generation, offset), value) = (self.ids[at], self.weights[at]);
-                Err(ObjectiveError::SignalValue { what: "weight of a pair", generation, offset, value }.into())
+                Err(ObjectiveError::SignalValue {
+                    what: "weight of a pair",
+                    generation,
+                    offset,
+                    value,
+                }
+                .into())
             }
         }
     }

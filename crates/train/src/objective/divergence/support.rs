@@ -11,13 +11,15 @@ use burn::{
 pub enum Support {
     /// Every token.
     Vocabulary,
-    /// The teacher's k likeliest tokens, and all others as one bucket: a lower bound of the divergence, exact from k = vocabulary - 1.
+    /// The teacher's k likeliest tokens, and all others as one bucket: a lower bound of the
+    /// divergence, exact from k = vocabulary - 1.
     TopK(usize),
-    /// The sampled token alone, without a total variation: an estimate whose mean is the divergence where the teacher's distribution is
-    /// what the token was sampled from.
+    /// The sampled token alone, without a total variation: an estimate whose mean is the divergence
+    /// where the teacher's distribution is what the token was sampled from.
     ///
-    /// It is biased downwards where the student allows what the teacher never samples, which no sample shows, and where the ratio of
-    /// the two is cut off at e^[`MAX_LOG_RATIO`](crate::MAX_LOG_RATIO).
+    /// It is biased downwards where the student allows what the teacher never samples, which no
+    /// sample shows, and where the ratio of the two is cut off at
+    /// e^[`MAX_LOG_RATIO`](crate::MAX_LOG_RATIO).
     SampledToken,
 }
 
@@ -39,13 +41,22 @@ impl Support {
 ///
 /// # Shapes
 /// `teacher_kv`, `student_kv`: logits, `[k, vocabulary]`; returns two of `[k, top + 1]`.
-pub(super) fn buckets(teacher_kv: Tensor<2>, student_kv: Tensor<2>, top: usize) -> (Tensor<2>, Tensor<2>) {
+pub(super) fn buckets(
+    teacher_kv: Tensor<2>,
+    student_kv: Tensor<2>,
+    top: usize,
+) -> (Tensor<2>, Tensor<2>) {
     let (logp_kv, logq_kv) = (log_softmax(teacher_kv), log_softmax(student_kv));
     if top >= logp_kv.dims()[1].saturating_sub(1) {
         return (logp_kv, logq_kv);
     }
     let (top_p_kt, top_kt) = logp_kv.clone().topk_with_indices(top, 1);
-    let chosen_kv = logp_kv.zeros_like().scatter(1, top_kt.clone(), top_p_kt.ones_like(), IndexingUpdateOp::Add);
+    let chosen_kv = logp_kv.zeros_like().scatter(
+        1,
+        top_kt.clone(),
+        top_p_kt.ones_like(),
+        IndexingUpdateOp::Add,
+    );
     let chosen_kv = chosen_kv.greater_scalar(0.5);
     let top_q_kt = logq_kv.clone().gather(1, top_kt);
     let rest = |log_kv: Tensor<2>| {

@@ -10,7 +10,8 @@ pub struct ClipConfig {
     /// How far above 1; higher than `low` in DAPO, so that unlikely tokens can be encouraged.
     #[config(default = 0.28)]
     pub high: f64,
-    /// The largest ratio that counts where the advantage is negative (dual clip); none leaves it out.
+    /// The largest ratio that counts where the advantage is negative (dual clip); none leaves it
+    /// out.
     pub dual: Option<f64>,
 }
 
@@ -21,9 +22,13 @@ impl ClipConfig {
     }
 
     pub(super) fn check(&self) -> Result<(), TrainError> {
-        let refuse = |setting, value, expected| Err(ObjectiveError::Setting { setting, value, expected }.into());
+        let refuse = |setting, value, expected| {
+            Err(ObjectiveError::Setting { setting, value, expected }.into())
+        };
         match *self {
-            Self { low, .. } if !(0.0..=1.0).contains(&low) => refuse("the lower clip", low, "a number from 0 to 1"),
+            Self { low, .. } if !(0.0..=1.0).contains(&low) => {
+                refuse("the lower clip", low, "a number from 0 to 1")
+            }
             Self { high, .. } if !(high >= 0.0 && high.is_finite()) => {
                 refuse("the upper clip", high, "a finite number, 0 or above")
             }
@@ -38,7 +43,11 @@ impl ClipConfig {
     ///
     /// # Shapes
     /// All `[k, 1]`.
-    pub(super) fn surrogate(&self, ratio_k1: Tensor<2>, advantage_k1: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    pub(super) fn surrogate(
+        &self,
+        ratio_k1: Tensor<2>,
+        advantage_k1: Tensor<2>,
+    ) -> (Tensor<2>, Tensor<2>) {
         let low = 1.0 - self.low;
         let high = (1.0 + self.high).min(super::MAX_LOG_RATIO.exp());
         let value_k1 = ratio_k1.clone().without_autodiff();

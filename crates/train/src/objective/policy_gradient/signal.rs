@@ -9,9 +9,11 @@ use crate::{
 pub struct PolicySignal {
     /// Advantage of each term.
     pub advantages: Vec<f64>,
-    /// Log-probability that the rollout recorded for each term's target, under the live view it was sampled under.
+    /// Log-probability that the rollout recorded for each term's target, under the live view it was
+    /// sampled under.
     pub recorded: Vec<f64>,
-    /// Log-probability under the trainer's weights before the update, for truncated importance sampling.
+    /// Log-probability under the trainer's weights before the update, for truncated importance
+    /// sampling.
     pub trainer: Option<Vec<f64>>,
     /// Log-probability under the reference model.
     pub reference: Option<Vec<f64>>,
@@ -33,7 +35,11 @@ impl PolicySignal {
         Self { advantages, recorded, trainer: None, reference: None }
     }
 
-    pub(super) fn plan(&self, terms: &BatchTerms, config: &PolicyGradientConfig) -> Result<Plan, TrainError> {
+    pub(super) fn plan(
+        &self,
+        terms: &BatchTerms,
+        config: &PolicyGradientConfig,
+    ) -> Result<Plan, TrainError> {
         let given = |values: &Option<Vec<f64>>, wanted, what, setting| -> Result<_, TrainError> {
             match (values, wanted) {
                 (Some(values), true) => Ok(Some(checked(values, terms, what)?)),
@@ -52,12 +58,23 @@ impl PolicySignal {
             .into());
         }
         let recorded = checked(&self.recorded, terms, "recorded log-probability")?;
-        let trainer = given(&self.trainer, config.truncation.is_some(), "trainer log-probability", "truncation")?;
-        let reference = given(&self.reference, reference_kl > 0.0, "reference log-probability", "reference_kl")?;
+        let trainer = given(
+            &self.trainer,
+            config.truncation.is_some(),
+            "trainer log-probability",
+            "truncation",
+        )?;
+        let reference = given(
+            &self.reference,
+            reference_kl > 0.0,
+            "reference log-probability",
+            "reference_kl",
+        )?;
         let (old, importance) = match (trainer, config.truncation) {
             (Some(trainer), Some(limit)) if limit.is_finite() && limit > 0.0 => {
-                let weight =
-                    |(trainer, recorded): (&f64, &f64)| (trainer - recorded).min(super::MAX_LOG_RATIO).exp().min(limit);
+                let weight = |(trainer, recorded): (&f64, &f64)| {
+                    (trainer - recorded).min(super::MAX_LOG_RATIO).exp().min(limit)
+                };
                 let importance = trainer.iter().zip(&recorded).map(weight).collect();
                 (trainer, importance)
             }
@@ -81,15 +98,25 @@ impl PolicySignal {
 }
 
 /// One finite number a term; 0 where the term's weight is.
-pub(in crate::objective) fn checked(values: &[f64], terms: &BatchTerms, what: &'static str) -> Result<Vec<f64>, TrainError> {
+pub(in crate::objective) fn checked(
+    values: &[f64],
+    terms: &BatchTerms,
+    what: &'static str,
+) -> Result<Vec<f64>, TrainError> {
     if values.len() != terms.len() {
-        return Err(ObjectiveError::SignalLength { what, terms: terms.len(), found: values.len() }.into());
+        return Err(
+            ObjectiveError::SignalLength { what, terms: terms.len(), found: values.len() }.into()
+        );
     }
-    let of_term =
-        |((&value, &weight), &(generation, offset)): ((&f64, &f64), &(u32, u32))| match (weight == 0.0, value.is_finite()) {
-            (true, _) => Ok(0.0),
-            (false, true) => Ok(value),
-            (false, false) => Err(ObjectiveError::SignalValue { what, generation, offset, value }.into()),
-        };
+    let of_term = |((&value, &weight), &(generation, offset)): ((&f64, &f64), &(u32, u32))| match (
+        weight == 0.0,
+        value.is_finite(),
+    ) {
+        (true, _) => Ok(0.0),
+        (false, true) => Ok(value),
+        (false, false) => {
+            Err(ObjectiveError::SignalValue { what, generation, offset, value }.into())
+        }
+    };
     values.iter().zip(&terms.weights).zip(&terms.ids).map(of_term).collect()
 }

@@ -3,7 +3,8 @@ use crate::{
     objective::divergence::Alignment,
 };
 use pleach_tree::{
-    Append, BranchTree, ContextId, Extra, Generation, GenerationId, LossRun, Origin, Outcome, Record, Role, Segment, SegmentId,
+    Append, BranchTree, ContextId, Extra, Generation, GenerationId, LossRun, Origin, Outcome,
+    Record, Role, Segment, SegmentId,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -44,27 +45,40 @@ pub struct Hindsight {
     pub aligned: Vec<Alignment>,
 }
 
-/// Adds teacher branches to a tree of groups of rollouts: the context of every generation with queries, then a block of the queries
-/// and outcomes of its whole group, then the same output once more, without loss.
+/// Adds teacher branches to a tree of groups of rollouts: the context of every generation with
+/// queries, then a block of the queries and outcomes of its whole group, then the same output once
+/// more, without loss.
 ///
-/// A teacher shares its trunk with the agent, so it adds one block and one output to the packed layout. Its generations belong to the
-/// agent's rollout, in threads of their own, and to its terms of weight 0: [`Timelines`](crate::Timelines) of the new tree hold the
-/// same optimised tokens and reach every term. Layouts by thread (`compressed`, `full`) and what counts sampled tokens
+/// A teacher shares its trunk with the agent, so it adds one block and one output to the packed
+/// layout. Its generations belong to the agent's rollout, in threads of their own, and to its terms
+/// of weight 0: [`Timelines`](crate::Timelines) of the new tree hold the same optimised tokens and
+/// reach every term. Layouts by thread (`compressed`, `full`) and what counts sampled tokens
 /// ([`RolloutHealth`](crate::RolloutHealth)) count teachers too: ask them of the tree before.
 ///
 /// # Errors
-/// A query outside what its generation sampled or inside another one, a rollout with queries and without an outcome, and ids that are
-/// used up.
-pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTemplate) -> Result<Hindsight, TrainError> {
-    let outcomes: HashMap<&str, &Outcome> = tree.outcomes().map(|outcome| (outcome.rollout.as_str(), outcome)).collect();
+/// A query outside what its generation sampled or inside another one, a rollout with queries and
+/// without an outcome, and ids that are used up.
+pub fn hindsight(
+    tree: &BranchTree,
+    queries: &[Query],
+    template: &HindsightTemplate,
+) -> Result<Hindsight, TrainError> {
+    let outcomes: HashMap<&str, &Outcome> =
+        tree.outcomes().map(|outcome| (outcome.rollout.as_str(), outcome)).collect();
     let mut by_generation: BTreeMap<GenerationId, Vec<Query>> = BTreeMap::new();
     for query in queries {
         let generation = tree.generation(query.generation);
         let sampled = tree.view(query.generation).map_or(0, |view| view.output().count());
-        let (Some(generation), true) = (generation, query.start <= query.end && query.end as usize <= sampled) else {
-            return Err(
-                ObjectiveError::Query { generation: query.generation.0, start: query.start, end: query.end, sampled }.into()
-            );
+        let (Some(generation), true) =
+            (generation, query.start <= query.end && query.end as usize <= sampled)
+        else {
+            return Err(ObjectiveError::Query {
+                generation: query.generation.0,
+                start: query.start,
+                end: query.end,
+                sampled,
+            }
+            .into());
         };
         if !outcomes.contains_key(generation.rollout.as_str()) {
             return Err(ObjectiveError::NoOutcome { rollout: generation.rollout.clone() }.into());
@@ -75,7 +89,12 @@ pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTempl
         queries.sort();
         if let Some(pair) = queries.windows(2).find(|pair| pair[1].start < pair[0].end) {
             let Query { generation, start, end } = pair[1];
-            return Err(ObjectiveError::OverlappingQueries { generation: generation.0, start, end }.into());
+            return Err(ObjectiveError::OverlappingQueries {
+                generation: generation.0,
+                start,
+                end,
+            }
+            .into());
         }
     }
     let mut writer = Writer::new(tree);
@@ -83,10 +102,14 @@ pub fn hindsight(tree: &BranchTree, queries: &[Query], template: &HindsightTempl
     for generation in tree.generations() {
         let Some(queries) = by_generation.get(&generation.id) else { continue };
         let Some(outcome) = outcomes.get(generation.rollout.as_str()) else { continue };
-        let block = writer.block(&outcome.group, || block(tree, &outcome.group, &by_generation, template))?;
+        let block = writer
+            .block(&outcome.group, || block(tree, &outcome.group, &by_generation, template))?;
         let teacher = writer.teacher(tree, generation, block)?;
         for query in queries {
-            let pair = |offset| Alignment { student: (generation.id.0, offset), teacher: (teacher.0, offset) };
+            let pair = |offset| Alignment {
+                student: (generation.id.0, offset),
+                teacher: (teacher.0, offset),
+            };
             aligned.extend((query.start..query.end).map(pair));
         }
     }
@@ -102,15 +125,27 @@ fn block(
 ) -> Vec<u32> {
     let mut tokens = template.open.clone();
     for outcome in tree.outcomes().filter(|outcome| outcome.group == group) {
-        for generation in tree.generations().filter(|generation| generation.rollout == outcome.rollout) {
-            let output: Vec<u32> =
-                tree.view(generation.id).into_iter().flat_map(|view| view.output()).map(|t| t.token).collect();
+        for generation in
+            tree.generations().filter(|generation| generation.rollout == outcome.rollout)
+        {
+            let output: Vec<u32> = tree
+                .view(generation.id)
+                .into_iter()
+                .flat_map(|view| view.output())
+                .map(|t| t.token)
+                .collect();
             for query in queries.get(&generation.id).into_iter().flatten() {
                 tokens.extend(&template.query);
-                tokens.extend(output.get(query.start as usize..query.end as usize).unwrap_or_default());
+                tokens.extend(
+                    output.get(query.start as usize..query.end as usize).unwrap_or_default(),
+                );
             }
         }
-        tokens.extend(if outcome.reward > template.threshold { &template.success } else { &template.failure });
+        tokens.extend(if outcome.reward > template.threshold {
+            &template.success
+        } else {
+            &template.failure
+        });
     }
     tokens.extend(&template.close);
     tokens
@@ -134,7 +169,8 @@ impl Writer {
             Record::Segment(segment) => Some(segment.id.0),
             _ => None,
         }));
-        let contexts = Unused::after(tree.contexts().filter_map(pleach_tree::Context::id).map(|id| id.0));
+        let contexts =
+            Unused::after(tree.contexts().filter_map(pleach_tree::Context::id).map(|id| id.0));
         let generations = Unused::after(tree.generations().map(|generation| generation.id.0));
         let mut mark = "#hindsight".to_owned();
         while tree.generations().any(|generation| generation.thread.contains(&mark)) {
@@ -144,11 +180,16 @@ impl Writer {
     }
 
     /// The block of a group, written once.
-    fn block(&mut self, group: &str, tokens: impl FnOnce() -> Vec<u32>) -> Result<SegmentId, TrainError> {
+    fn block(
+        &mut self,
+        group: &str,
+        tokens: impl FnOnce() -> Vec<u32>,
+    ) -> Result<SegmentId, TrainError> {
         if let Some(&id) = self.blocks.get(group) {
             return Ok(id);
         }
-        let id = self.write(Segment::new(SegmentId(0), Role::User, Origin::Harness).with_tokens(tokens()))?;
+        let id = self
+            .write(Segment::new(SegmentId(0), Role::User, Origin::Harness).with_tokens(tokens()))?;
         self.blocks.insert(group.to_owned(), id);
         Ok(id)
     }
@@ -160,15 +201,35 @@ impl Writer {
     }
 
     /// The generation once more, behind a block.
-    fn teacher(&mut self, tree: &BranchTree, agent: &Generation, block: SegmentId) -> Result<GenerationId, TrainError> {
-        let (context, id) = (ContextId(self.contexts.take()?), GenerationId(self.generations.take()?));
-        let append = Append { context, from: Some(agent.context), segments: vec![block], extra: Extra::new() };
+    fn teacher(
+        &mut self,
+        tree: &BranchTree,
+        agent: &Generation,
+        block: SegmentId,
+    ) -> Result<GenerationId, TrainError> {
+        let (context, id) =
+            (ContextId(self.contexts.take()?), GenerationId(self.generations.take()?));
+        let append = Append {
+            context,
+            from: Some(agent.context),
+            segments: vec![block],
+            extra: Extra::new(),
+        };
         self.records.push(Record::Append(append));
-        let output = agent.output.iter().filter_map(|&id| tree.segment(id)).map(|segment| self.write(unweighted(segment)));
+        let output = agent
+            .output
+            .iter()
+            .filter_map(|&id| tree.segment(id))
+            .map(|segment| self.write(unweighted(segment)));
         let output = output.collect::<Result<_, _>>()?;
         let thread = format!("{}{}/{}", agent.thread, self.mark, agent.id.0);
         let (rollout, policy) = (agent.rollout.clone(), agent.policy.clone());
-        self.records.push(Record::Generation(Generation { rollout, thread, policy, ..Generation::new(id, context, output) }));
+        self.records.push(Record::Generation(Generation {
+            rollout,
+            thread,
+            policy,
+            ..Generation::new(id, context, output)
+        }));
         Ok(id)
     }
 }
@@ -185,7 +246,10 @@ impl Unused {
 
     fn take(&mut self) -> Result<u32, TrainError> {
         let Some(id) = self.next else {
-            let what = format!("the records use id {}, behind which there is none for a teacher: number them from 0", u32::MAX);
+            let what = format!(
+                "the records use id {}, behind which there is none for a teacher: number them from 0",
+                u32::MAX
+            );
             return Err(TrainError::Unsupported { what });
         };
         self.next = id.checked_add(1);
@@ -193,7 +257,8 @@ impl Unused {
     }
 }
 
-/// A segment without loss and without what was recorded when it was sampled, which was under another context.
+/// A segment without loss and without what was recorded when it was sampled, which was under
+/// another context.
 fn unweighted(segment: &Segment) -> Segment {
     let end = u32::try_from(segment.extent()).unwrap_or(u32::MAX);
     let loss = Some((0..end.min(1)).map(|start| LossRun { start, end, weight: 0.0 }).collect());

@@ -38,10 +38,12 @@ impl SdSearchConfig {
     }
 }
 
-/// A policy gradient, plus a divergence at search-query tokens from the same model with the group's hindsight in its context.
+/// A policy gradient, plus a divergence at search-query tokens from the same model with the group's
+/// hindsight in its context.
 ///
-/// The teacher is another branch of the same tree (see [`hindsight()`]), so one packed pass gives both sides; its rows are taken without
-/// gradient, and its terms have weight 0, so the policy gradient does not see them.
+/// The teacher is another branch of the same tree (see [`hindsight()`]), so one packed pass gives
+/// both sides; its rows are taken without gradient, and its terms have weight 0, so the policy
+/// gradient does not see them.
 #[derive(Debug, Clone)]
 pub struct SdSearch {
     config: SdSearchConfig,
@@ -62,8 +64,8 @@ impl SdSearch {
     /// The loss of one batch that holds agent and teacher branches.
     ///
     /// # Errors
-    /// As [`PolicyGradient`](crate::PolicyGradient) and [`Divergence`](crate::Divergence), a weight that is not finite and 0 or above,
-    /// and what the model finds wrong.
+    /// As [`PolicyGradient`](crate::PolicyGradient) and [`Divergence`](crate::Divergence), a weight
+    /// that is not finite and 0 or above, and what the model finds wrong.
     pub fn forward<M: CausalModel>(
         &self,
         model: &M,
@@ -82,7 +84,12 @@ impl SdSearch {
             .into());
         }
         let hidden_btc = hidden_states(model, batch)?;
-        let policy = self.config.policy.init().forward_hidden(model, hidden_btc.clone(), batch.terms(), signal)?;
+        let policy = self.config.policy.init().forward_hidden(
+            model,
+            hidden_btc.clone(),
+            batch.terms(),
+            signal,
+        )?;
         let (student, teacher) = ((model, hidden_btc.clone()), (&model.valid(), hidden_btc));
         let queries = self.config.divergence.init().forward_hidden(student, teacher, queries)?;
         let loss = policy.loss.clone().add(queries.loss.clone().mul_scalar(weight));

@@ -4,7 +4,8 @@ use pleach_layout::Era;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// How far the student under the compressed prefix is from the teacher under the live view, at one diverging term.
+/// How far the student under the compressed prefix is from the teacher under the live view, at one
+/// diverging term.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Residual {
     /// Generation of the term.
@@ -23,12 +24,14 @@ impl Residual {
         pinsker(self.kl)
     }
 
-    /// The largest error of the loss at this term for advantages within `a_max` of 0: [`loss_bound`].
+    /// The largest error of the loss at this term for advantages within `a_max` of 0:
+    /// [`loss_bound`].
     pub fn loss_bound(&self, a_max: f64) -> f64 {
         loss_bound(self.kl, a_max)
     }
 
-    /// The largest L1 error of the policy gradient at this term's logits for such advantages: [`gradient_bound`].
+    /// The largest L1 error of the policy gradient at this term's logits for such advantages:
+    /// [`gradient_bound`].
     pub fn gradient_bound(&self, a_max: f64) -> f64 {
         gradient_bound(self.kl, a_max)
     }
@@ -39,7 +42,8 @@ impl Residual {
 pub struct SdccCoverage {
     /// Tokens that the policy sampled.
     pub sampled: usize,
-    /// Those of them that are loss terms of `compressed`; the others lie inside evicted spans or on abandoned branches.
+    /// Those of them that are loss terms of `compressed`; the others lie inside evicted spans or on
+    /// abandoned branches.
     pub supervised: usize,
     /// Those of the supervised ones that diverge.
     pub diverging: usize,
@@ -60,10 +64,11 @@ impl SdccCoverage {
 /// The residuals of the terms before one junction in a few numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct JunctionCertificate {
-    /// The context that the eviction made; `None` for what no eviction follows, and for the sum over all.
+    /// The context that the eviction made; `None` for what no eviction follows, and for the sum
+    /// over all.
     ///
-    /// What a chat template leaves out of later prompts is no eviction of the harness's, so terms that diverge through it alone stand
-    /// under `None`.
+    /// What a chat template leaves out of later prompts is no eviction of the harness's, so terms
+    /// that diverge through it alone stand under `None`.
     pub junction: Option<u32>,
     /// What of the tokens before it is trained.
     #[serde(flatten)]
@@ -84,14 +89,16 @@ pub struct JunctionCertificate {
     pub loss_bound_sum: f64,
     /// Largest of these.
     pub loss_bound_max: f64,
-    /// Sum over the diverging terms of the largest L1 error of the policy gradient at their logits, for advantages within 1 of 0.
+    /// Sum over the diverging terms of the largest L1 error of the policy gradient at their logits,
+    /// for advantages within 1 of 0.
     pub gradient_bound_sum: f64,
     /// Largest of these.
     pub gradient_bound_max: f64,
 }
 
 impl JunctionCertificate {
-    /// The largest error of the summed loss of its terms for advantages within `a_max` of 0, which is at least 0; else NaN.
+    /// The largest error of the summed loss of its terms for advantages within `a_max` of 0, which
+    /// is at least 0; else NaN.
     pub fn loss_bound(&self, a_max: f64) -> f64 {
         scaled(a_max, self.loss_bound_sum)
     }
@@ -104,7 +111,8 @@ impl JunctionCertificate {
 
 /// How consistent a model is between `compressed` and the live views, junction by junction.
 ///
-/// Sampled tokens inside evicted spans are not in the compressed walk: the certificate says nothing of them but how many there are.
+/// Sampled tokens inside evicted spans are not in the compressed walk: the certificate says nothing
+/// of them but how many there are.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SdccCertificate {
     /// By the next eviction after the term, in the order in which terms were sampled.
@@ -114,10 +122,17 @@ pub struct SdccCertificate {
 }
 
 impl SdccCertificate {
-    /// Sums residuals up; `supervised` are the loss terms of `compressed`, `eras` every token that was sampled.
-    pub fn new(residuals: &[Residual], supervised: impl IntoIterator<Item = (u32, u32)>, eras: &[Era]) -> Self {
-        let residuals: HashMap<(u32, u32), Residual> =
-            residuals.iter().map(|residual| ((residual.generation, residual.offset), *residual)).collect();
+    /// Sums residuals up; `supervised` are the loss terms of `compressed`, `eras` every token that
+    /// was sampled.
+    pub fn new(
+        residuals: &[Residual],
+        supervised: impl IntoIterator<Item = (u32, u32)>,
+        eras: &[Era],
+    ) -> Self {
+        let residuals: HashMap<(u32, u32), Residual> = residuals
+            .iter()
+            .map(|residual| ((residual.generation, residual.offset), *residual))
+            .collect();
         let supervised: HashSet<(u32, u32)> = supervised.into_iter().collect();
         let mut order = Vec::new();
         let mut by_junction: HashMap<Option<u32>, Vec<&Era>> = HashMap::new();
@@ -129,7 +144,8 @@ impl SdccCertificate {
             group.push(era);
         }
         let of = |junction, eras: &[&Era]| summary(junction, eras, &supervised, &residuals);
-        let junctions = order.into_iter().map(|junction| of(junction, &by_junction[&junction])).collect();
+        let junctions =
+            order.into_iter().map(|junction| of(junction, &by_junction[&junction])).collect();
         Self { junctions, all: of(None, &eras.iter().collect::<Vec<_>>()) }
     }
 }
@@ -144,7 +160,9 @@ fn summary(
     let found: Vec<&Residual> = ids().filter_map(|id| residuals.get(&id)).collect();
     let count = found.len().max(1) as f64;
     let sum = |of: fn(&Residual) -> f64| found.iter().map(|residual| of(residual)).sum::<f64>();
-    let max = |of: fn(&Residual) -> f64| found.iter().fold(0.0, |max, residual| larger(max, of(residual)));
+    let max = |of: fn(&Residual) -> f64| {
+        found.iter().fold(0.0, |max, residual| larger(max, of(residual)))
+    };
     let kl_max = max(|residual| residual.kl);
     let coverage = SdccCoverage {
         sampled: eras.len(),

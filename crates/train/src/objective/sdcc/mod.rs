@@ -50,10 +50,11 @@ impl SdccConfig {
     }
 }
 
-/// The loss of `compressed` plus lambda times the divergence from the live views, at diverging terms and only there.
+/// The loss of `compressed` plus lambda times the divergence from the live views, at diverging
+/// terms and only there.
 ///
-/// `L = L_task(compressed) + lambda * sum_p KL(sg[p(. | live view_p)] || p(. | compressed prefix_p))`, arXiv 2609.00865. One backward
-/// pass, through the student alone.
+/// `L = L_task(compressed) + lambda * sum_p KL(sg[p(. | live view_p)] || p(. | compressed prefix_p))`,
+/// arXiv 2609.00865. One backward pass, through the student alone.
 #[derive(Debug, Clone)]
 pub struct Sdcc {
     config: SdccConfig,
@@ -71,7 +72,8 @@ pub struct SdccOutput {
 }
 
 impl Sdcc {
-    /// The weight of the residual at a step, counted from 0, of so many: a line from 0, then constant.
+    /// The weight of the residual at a step, counted from 0, of so many: a line from 0, then
+    /// constant.
     ///
     /// # Errors
     /// A lambda below 0 or not finite, a ramp outside 0 to 1.
@@ -80,18 +82,26 @@ impl Sdcc {
         check(lambda)?;
         if !(0.0..=1.0).contains(&ramp) {
             let expected = "a fraction of the steps, 0 to 1";
-            return Err(ObjectiveError::Setting { setting: "the ramp of the SDCC residual", value: ramp, expected }.into());
+            return Err(ObjectiveError::Setting {
+                setting: "the ramp of the SDCC residual",
+                value: ramp,
+                expected,
+            }
+            .into());
         }
         let (step, end) = (step as f64, ramp * steps as f64);
         Ok(if step >= end { lambda } else { lambda * (step / end) })
     }
 
-    /// The loss of one batch: a forward pass of the student over `compressed`, one of the teacher over the live views.
+    /// The loss of one batch: a forward pass of the student over `compressed`, one of the teacher
+    /// over the live views.
     ///
-    /// With a lambda of 0, or where no term diverges, this is exactly the task loss and no teacher runs.
+    /// With a lambda of 0, or where no term diverges, this is exactly the task loss and no teacher
+    /// runs.
     ///
     /// # Errors
-    /// As [`Nll`](crate::Nll) and [`Divergence`](crate::Divergence); a lambda below 0 or not finite; what a model finds wrong.
+    /// As [`Nll`](crate::Nll) and [`Divergence`](crate::Divergence); a lambda below 0 or not
+    /// finite; what a model finds wrong.
     pub fn forward<M: CausalModel>(
         &self,
         student: &M,
@@ -101,7 +111,10 @@ impl Sdcc {
     ) -> Result<SdccOutput, TrainError> {
         check(lambda)?;
         let student_btc = hidden_states(student, &batch.student)?;
-        let nll = NllConfig::new().with_reduction(self.config.reduction).with_chunk(self.config.chunk).init();
+        let nll = NllConfig::new()
+            .with_reduction(self.config.reduction)
+            .with_chunk(self.config.chunk)
+            .init();
         let task = nll.forward_hidden(student, student_btc.clone(), batch.student.terms())?;
         if lambda == 0.0 || batch.pairs.is_empty() {
             return Ok(SdccOutput { loss: task.loss.clone(), task, residual: None });
@@ -111,7 +124,8 @@ impl Sdcc {
         Ok(SdccOutput { loss, task, residual: Some(residual) })
     }
 
-    /// The residual of a batch whose hidden states are there already, to be added to a task loss of one's own.
+    /// The residual of a batch whose hidden states are there already, to be added to a task loss of
+    /// one's own.
     ///
     /// # Shapes
     /// `student_btc`: `[batch, time, width]` of [`SdccBatch::student`].
@@ -128,16 +142,28 @@ impl Sdcc {
         let teacher = teacher.model(student).valid();
         let teacher_btc = hidden_states(&teacher, &batch.teacher)?;
         let reduction = self.config.reduction.fixed(batch.student.terms())?;
-        let divergence = self.config.divergence.clone().with_reduction(reduction).with_chunk(self.config.chunk).init();
+        let divergence = self
+            .config
+            .divergence
+            .clone()
+            .with_reduction(reduction)
+            .with_chunk(self.config.chunk)
+            .init();
         divergence.forward_hidden((student, student_btc), (&teacher, teacher_btc), &batch.pairs)
     }
 }
 
-/// Refuses a weight of the residual that would push the student away from its teacher, or make every parameter NaN.
+/// Refuses a weight of the residual that would push the student away from its teacher, or make
+/// every parameter NaN.
 fn check(lambda: f64) -> Result<(), TrainError> {
     if lambda.is_finite() && lambda >= 0.0 {
         return Ok(());
     }
     let expected = "a finite number, 0 or above";
-    Err(ObjectiveError::Setting { setting: "the weight of the SDCC residual", value: lambda, expected }.into())
+    Err(ObjectiveError::Setting {
+        setting: "the weight of the SDCC residual",
+        value: lambda,
+        expected,
+    }
+    .into())
 }

@@ -12,14 +12,21 @@ use crate::{
 use pleach_layout::{Layouts, Sequence};
 use std::collections::HashSet;
 
-/// The KL and the total variation at every diverging term of a tree, over the whole vocabulary and without gradients.
+/// The KL and the total variation at every diverging term of a tree, over the whole vocabulary and
+/// without gradients.
 ///
 /// The teacher reads all live views in one packed pass; the student's sequences run one at a time.
 ///
 /// # Errors
-/// Trees under `kv_evict`; tokens that a model cannot take; a student that rules out what the teacher may say.
-pub fn residuals<M: CausalModel>(student: &M, teacher: &M, layouts: &Layouts<'_>) -> Result<Vec<Residual>, TrainError> {
-    let diverging: HashSet<(u32, u32)> = layouts.diverging()?.into_iter().map(|term| (term.generation, term.offset)).collect();
+/// Trees under `kv_evict`; tokens that a model cannot take; a student that rules out what the
+/// teacher may say.
+pub fn residuals<M: CausalModel>(
+    student: &M,
+    teacher: &M,
+    layouts: &Layouts<'_>,
+) -> Result<Vec<Residual>, TrainError> {
+    let diverging: HashSet<(u32, u32)> =
+        layouts.diverging()?.into_iter().map(|term| (term.generation, term.offset)).collect();
     if diverging.is_empty() {
         return Ok(Vec::new());
     }
@@ -33,13 +40,22 @@ pub fn residuals<M: CausalModel>(student: &M, teacher: &M, layouts: &Layouts<'_>
     for sequence in layouts.compressed()?.sequences.iter().filter(|sequence| !sequence.is_empty()) {
         let batch = Batch::new(&[sequence], &device)?;
         let aligned = batch.terms().ids.iter().filter(|id| diverging.contains(id));
-        let pairs = Pairs::new(batch.terms(), live.terms(), aligned.map(|&id| Alignment { student: id, teacher: id }))?;
+        let pairs = Pairs::new(
+            batch.terms(),
+            live.terms(),
+            aligned.map(|&id| Alignment { student: id, teacher: id }),
+        )?;
         if pairs.is_empty() {
             continue;
         }
         let student_btc = hidden_states(&student, &batch)?;
-        let output = divergence.forward_hidden((&student, student_btc), (&teacher, teacher_btc.clone()), &pairs)?;
-        let variations = output.total_variation_n.as_ref().map(read).transpose()?.unwrap_or_default();
+        let output = divergence.forward_hidden(
+            (&student, student_btc),
+            (&teacher, teacher_btc.clone()),
+            &pairs,
+        )?;
+        let variations =
+            output.total_variation_n.as_ref().map(read).transpose()?.unwrap_or_default();
         let of_term = pairs.ids.iter().zip(read(&output.divergence_n)?).zip(variations);
         residuals.extend(of_term.map(|((&(generation, offset), kl), total_variation)| Residual {
             generation,
@@ -55,9 +71,15 @@ pub fn residuals<M: CausalModel>(student: &M, teacher: &M, layouts: &Layouts<'_>
 ///
 /// # Errors
 /// As [`residuals`].
-pub fn certify<M: CausalModel>(student: &M, teacher: &M, layouts: &Layouts<'_>) -> Result<SdccCertificate, TrainError> {
+pub fn certify<M: CausalModel>(
+    student: &M,
+    teacher: &M,
+    layouts: &Layouts<'_>,
+) -> Result<SdccCertificate, TrainError> {
     let residuals = residuals(student, teacher, layouts)?;
     let compressed = layouts.compressed()?.sequences;
-    let ids = |sequence: &Sequence| sequence.terms.iter().map(|term| (term.generation, term.offset)).collect::<Vec<_>>();
+    let ids = |sequence: &Sequence| {
+        sequence.terms.iter().map(|term| (term.generation, term.offset)).collect::<Vec<_>>()
+    };
     Ok(SdccCertificate::new(&residuals, compressed.iter().flat_map(ids), &layouts.eras()))
 }

@@ -41,7 +41,8 @@ impl<M: CausalModel> Teacher<M> {
     }
 }
 
-/// An exponential moving average of a model's float parameters: `average = decay average + (1 - decay) student`.
+/// An exponential moving average of a model's float parameters:
+/// `average = decay average + (1 - decay) student`.
 #[derive(Debug, Clone)]
 pub struct MovingAverage<M> {
     model: M,
@@ -57,8 +58,14 @@ impl<M: CausalModel> MovingAverage<M> {
         match (0.0..=1.0).contains(&decay) {
             true => Ok(Self { model: student.valid(), decay }),
             false => {
-                let expected = "a number from 0, which is the student itself, to 1, which never moves";
-                Err(ObjectiveError::Setting { setting: "the decay of the moving average", value: decay, expected }.into())
+                let expected =
+                    "a number from 0, which is the student itself, to 1, which never moves";
+                Err(ObjectiveError::Setting {
+                    setting: "the decay of the moving average",
+                    value: decay,
+                    expected,
+                }
+                .into())
             }
         }
     }
@@ -71,7 +78,8 @@ impl<M: CausalModel> MovingAverage<M> {
     /// Takes in a student's weights.
     ///
     /// # Errors
-    /// A student that lacks a parameter or has more: it must descend from the one that the average started at.
+    /// A student that lacks a parameter or has more: it must descend from the one that the average
+    /// started at.
     pub fn update(&mut self, student: &M) -> Result<(), TrainError> {
         let mut latest = Latest::default();
         student.valid().visit(&mut latest);
