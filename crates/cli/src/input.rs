@@ -5,7 +5,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pleach_harness::claude_code::UsageCheck;
-use pleach_harness::{Harness, HarnessError, Renderer};
+use pleach_harness::{Harness, HarnessError};
+use pleach_render::Renderer;
 use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity, TreeError};
 
 use crate::{beside, output};

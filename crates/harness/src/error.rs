@@ -1,7 +1,7 @@
 use pleach_tree::{Report, TreeError};
 
 use crate::Harness;
-use crate::input::Damage;
+use crate::core::input::Damage;
 
 /// Why a file gave no records.
 #[derive(Debug, thiserror::Error)]

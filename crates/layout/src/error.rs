@@ -6,7 +6,7 @@ use pleach_tree::{ContextId, SegmentId};
 pub enum LayoutError {
     /// A segment holds text only.
     #[error(
-        "{location}: {segment} has text but no tokens; tokenise the records first (--tokenizer, or pleach_harness::render)"
+        "{location}: {segment} has text but no tokens; tokenise the records first (--tokenizer, or pleach_render::Renderer)"
     )]
     NoTokens {
         /// The segment.

@@ -1,6 +1,7 @@
 //! Contract: the memory estimate is within a third of the real peak of a CPU device, so that
 //! refusing by it refuses the right things.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#[path = "it/fixtures/mod.rs"]
 mod fixtures;
 
 use fixtures::causal;

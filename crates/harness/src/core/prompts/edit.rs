@@ -1,0 +1,360 @@
+//! A prompt that keeps blocks of the list before it, as evictions and what is put for them.
+use std::ops::Range;
+
+use pleach_tree::{
+    By, ByKind, Evict, Evicted, Evidence, Extra, GenerationId, Place, Replace, Replacement,
+    ReplacementKind, SegmentId,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::align::Block;
+use super::call::Call;
+use super::follow::{Prompts, Ready};
+use super::head::{Head, Heads};
+use super::{Id, Units};
+use crate::core::draft::Draft;
+use crate::core::ledger::Held;
+
+/// A stretch of the list before that is gone, and what stands there now; either may be empty.
+#[derive(Debug, Clone)]
+struct Hole {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+/// An edit while it is written.
+struct Edit<'e> {
+    head: &'e Head,
+    heads: &'e Heads,
+    call: &'e Call,
+    held: Held,
+    /// What stands at each unit of the prompt.
+    ids: Vec<Option<Id>>,
+}
+
+/// Ids that a tokeniser may make anew at a boundary, on either side.
+const RETOKENISED: usize = 16;
+/// Tokens up to which what stands for a stretch is a placeholder.
+const PLACEHOLDER: usize = 32;
+
+impl<U: Units> Prompts<U> {
+    pub(super) fn edit(
+        &self,
+        draft: &mut Draft,
+        heads: &Heads,
+        head: &Head,
+        blocks: &[Block],
+        call: &Call,
+    ) -> Ready {
+        let (held, end) = Self::start(draft, head, blocks);
+        let mut edit = Edit { head, heads, call, held, ids: vec![None; call.prompt.len()] };
+        for block in blocks {
+            for at in 0..block.len {
+                edit.ids[block.new + at] = Some(head.ids[block.old + at]);
+            }
+        }
+        let mut holes = holes(blocks, end, call.prompt.len());
+        let tail = holes.pop().unwrap_or(Hole { old: end..end, new: 0..0 });
+        if U::SPLITS {
+            holes
+                .iter_mut()
+                .filter(|hole| hole.old.is_empty())
+                .for_each(|hole| widen(hole, &mut edit.ids));
+        }
+        if !U::SPLITS
+            && (holes.iter().any(|hole| hole.old.is_empty())
+                || self.moves(head, &holes, &tail, call))
+        {
+            self.replace(draft, &mut edit, &holes, &tail);
+        } else {
+            self.evictions(draft, &mut edit, holes, tail);
+        }
+        let prefix = blocks
+            .first()
+            .filter(|block| (block.old, block.new) == (0, 0))
+            .map_or(0, |block| block.len);
+        let cuts = head.cuts.iter().copied().filter(|&cut| cut < prefix).chain([prefix]).collect();
+        let ids = edit.ids.into_iter().flatten().collect();
+        Ready { held: edit.held, ids, marks: head.marks_within(prefix), cuts }
+    }
+
+    /// The context that things leave: with what the call before said, where any of that is kept or
+    /// nothing else can leave.
+    fn start(draft: &mut Draft, head: &Head, blocks: &[Block]) -> (Held, usize) {
+        let reach = blocks.last().map_or(0, |last| last.old + last.len);
+        let untouched = blocks
+            .first()
+            .is_some_and(|first| (first.old, first.new) == (0, 0) && first.len >= head.prompt);
+        if head.output.is_empty() || reach <= head.prompt && !untouched {
+            return (head.context, head.prompt);
+        }
+        (draft.ledger.append(Some(head.context), head.output.clone()), head.units.len())
+    }
+
+    /// Whether something that left stands elsewhere, so that it is the order that changed.
+    fn moves(&self, head: &Head, holes: &[Hole], tail: &Hole, call: &Call) -> bool {
+        let gone: FxHashSet<u32> = holes
+            .iter()
+            .chain([tail])
+            .flat_map(|hole| &head.units[hole.old.clone()])
+            .copied()
+            .collect();
+        let mut come = holes.iter().chain([tail]).flat_map(|hole| &call.prompt[hole.new.clone()]);
+        come.any(|unit| gone.contains(unit))
+    }
+
+    /// Gives the whole list, each message that is there already under its own identity.
+    fn replace(&self, draft: &mut Draft, edit: &mut Edit<'_>, holes: &[Hole], tail: &Hole) {
+        let mut gone: FxHashMap<u32, Vec<Id>> = FxHashMap::default();
+        for at in holes.iter().chain([tail]).flat_map(|hole| hole.old.clone()).rev() {
+            gone.entry(edit.head.units[at]).or_default().push(edit.head.ids[at]);
+        }
+        let mut brought = Vec::new();
+        let mut end = tail.new.start;
+        for at in holes.iter().chain([tail]).flat_map(|hole| hole.new.clone()) {
+            let unit = edit.call.prompt[at];
+            match gone.get_mut(&unit).and_then(Vec::pop) {
+                Some(id) => {
+                    edit.ids[at] = Some(id);
+                    end = end.max(at + 1);
+                }
+                None if at < tail.new.start => brought.push(unit),
+                None => {}
+            }
+        }
+        let (by, _) = self.author(edit, &brought);
+        let open: Vec<usize> = (0..end).filter(|&at| edit.ids[at].is_none()).collect();
+        for at in open {
+            self.put(draft, edit, at..at + 1);
+        }
+        let segments = edit.ids[..end].iter().flatten().map(|id| id.segment).collect();
+        let from = edit.held.id;
+        let mut extra = Extra::new();
+        extra.insert("evidence".into(), "inferred".into());
+        edit.held = draft
+            .ledger
+            .replace(edit.held, Replace { context: from, from, segments, by: Some(by), extra });
+        self.append(draft, edit, end..tail.new.end);
+    }
+
+    fn evictions(&self, draft: &mut Draft, edit: &mut Edit<'_>, holes: Vec<Hole>, mut tail: Hole) {
+        let mut pairs: Vec<(ReplacementKind, Hole)> = Vec::new();
+        let (mut trims, mut others) = (Vec::new(), Vec::new());
+        for hole in holes {
+            match self.pair(edit, &hole) {
+                Some(kind) => pairs.push((kind, hole)),
+                None if hole.new.is_empty() => trims.push(hole),
+                None => others.push(hole),
+            }
+        }
+        if !tail.old.is_empty() {
+            let first = Hole {
+                new: tail.new.start..tail.new.end.min(tail.new.start + tail.old.len()),
+                ..tail.clone()
+            };
+            // Nothing that stands behind shows that each message is in the place of another one,
+            // but for results of the same calls.
+            let results = tail.old.clone().all(|at| self.units.is_result(edit.head.units[at]));
+            let cut = match self.pair(edit, &first).filter(|_| results) {
+                Some(kind) => {
+                    let end = first.new.end;
+                    pairs.push((kind, first));
+                    end
+                }
+                None if tail.new.is_empty() => {
+                    trims.push(tail.clone());
+                    tail.new.end
+                }
+                None if self.retokenised_tail(edit, &tail) => {
+                    others.push(Hole { new: tail.new.start..tail.new.start, ..tail.clone() });
+                    tail.new.start
+                }
+                None => {
+                    let end = self.summary_end(edit, &tail.new);
+                    others.push(Hole { new: tail.new.start..end, ..tail.clone() });
+                    end
+                }
+            };
+            tail.new.start = cut;
+        }
+        for kind in [ReplacementKind::Truncation, ReplacementKind::Placeholder] {
+            let of: Vec<Hole> =
+                pairs.iter().filter(|(of, _)| *of == kind).map(|(_, hole)| hole.clone()).collect();
+            self.evict(draft, edit, &of, Some(kind), By::new(ByKind::Unknown));
+        }
+        self.evict(draft, edit, &trims, None, By::new(ByKind::Unknown));
+        for hole in others {
+            self.other(draft, edit, hole);
+        }
+        self.append(draft, edit, tail.new);
+    }
+
+    /// A stretch that is gone and has something else in its place.
+    fn other(&self, draft: &mut Draft, edit: &mut Edit<'_>, hole: Hole) {
+        if self.retokenised(edit, &hole) {
+            let (old, new) =
+                (&edit.head.units[hole.old.clone()], &edit.call.prompt[hole.new.clone()]);
+            let message = format!(
+                "from position {} the prompt holds ids {new:?} where the ids before it were {old:?}: a boundary was tokenised anew",
+                hole.new.start
+            );
+            draft.warn(&edit.call.spot.at, "", "retokenised-boundary", message);
+            self.evict(
+                draft,
+                edit,
+                &[hole],
+                Some(ReplacementKind::Truncation),
+                By::rule("chat_template"),
+            );
+            return;
+        }
+        let new = edit.call.prompt[hole.new.clone()].to_vec();
+        let (by, quoted) = self.author(edit, &new);
+        let short = U::SPLITS && new.len() <= PLACEHOLDER && new.len() < hole.old.len();
+        let kind =
+            if short && !quoted { ReplacementKind::Placeholder } else { ReplacementKind::Summary };
+        self.evict(draft, edit, &[hole], Some(kind), by);
+    }
+
+    /// What it is for every unit of a hole to have another one in its place.
+    fn pair(&self, edit: &Edit<'_>, hole: &Hole) -> Option<ReplacementKind> {
+        if hole.old.is_empty() || hole.old.len() != hole.new.len() {
+            return None;
+        }
+        let mut pairs = hole.old.clone().zip(hole.new.clone());
+        let kind = |(old, new): (usize, usize)| {
+            self.units.stands_for(edit.call.prompt[new], edit.head.units[old])
+        };
+        let first = kind(pairs.next()?)?;
+        let alike = pairs.all(|pair| kind(pair) == Some(first));
+        (alike && !self.author(edit, &edit.call.prompt[hole.new.clone()]).1).then_some(first)
+    }
+
+    /// How much of what is new behind a cut stands for what is gone: up to what quotes a call, else
+    /// the first message.
+    fn summary_end(&self, edit: &Edit<'_>, new: &Range<usize>) -> usize {
+        if U::SPLITS {
+            return new.end;
+        }
+        let quotes = |&at: &usize| self.author(edit, &edit.call.prompt[at..=at]).1;
+        new.clone().take(4).filter(quotes).last().unwrap_or(new.start) + 1
+    }
+
+    /// The call whose words a run holds, and whether there is one.
+    fn author(&self, edit: &Edit<'_>, run: &[u32]) -> (By, bool) {
+        let wrote = |head: &&Head| !head.said().is_empty() && self.units.quotes(run, head.said());
+        let Some(head) = edit.heads.all().map(|(_, head)| head).find(wrote) else {
+            return (By::new(ByKind::Unknown), false);
+        };
+        let model = self.models.get(head.node).cloned().flatten();
+        let by = if model == edit.call.model {
+            By::policy(GenerationId(u32::try_from(head.node).unwrap_or(u32::MAX)))
+        } else {
+            By { name: model.map(|model| model.to_string()), ..By::new(ByKind::ExternalModel) }
+        };
+        (by, true)
+    }
+
+    fn retokenised(&self, edit: &Edit<'_>, hole: &Hole) -> bool {
+        let at_boundary =
+            || (hole.old.start..=hole.old.end).any(|at| at > 0 && edit.head.is_boundary(at));
+        let few = |range: &Range<usize>| range.len() <= RETOKENISED;
+        U::SPLITS && few(&hole.old) && few(&hole.new) && at_boundary()
+    }
+
+    /// Whether only the last ids of what was said differ.
+    fn retokenised_tail(&self, edit: &Edit<'_>, tail: &Hole) -> bool {
+        let said = edit.head.units.len() - edit.head.prompt;
+        U::SPLITS
+            && tail.old.end == edit.head.units.len()
+            && tail.old.len() <= RETOKENISED
+            && tail.old.len() * 2 <= said
+    }
+
+    fn evict(
+        &self,
+        draft: &mut Draft,
+        edit: &mut Edit<'_>,
+        holes: &[Hole],
+        kind: Option<ReplacementKind>,
+        by: By,
+    ) {
+        if holes.is_empty() {
+            return;
+        }
+        let mut evicted = Vec::new();
+        let mut put = Vec::new();
+        for hole in holes {
+            evicted.extend(ranges(draft, &edit.head.ids[hole.old.clone()], U::SPLITS));
+            put.extend(self.put(draft, edit, hole.new.clone()));
+        }
+        let replacement = kind
+            .filter(|_| !put.is_empty())
+            .map(|kind| Replacement::new(kind, put, Place::InPlace));
+        let from = edit.held.id;
+        let (evidence, extra) = (Some(Evidence::Inferred), Extra::new());
+        let evict = Evict {
+            context: from,
+            from,
+            evicted,
+            replacement,
+            by: Some(by),
+            trigger: None,
+            evidence,
+            extra,
+        };
+        edit.held = draft.ledger.evict(edit.held, evict, &[]);
+    }
+
+    fn append(&self, draft: &mut Draft, edit: &mut Edit<'_>, new: Range<usize>) {
+        let segments = self.put(draft, edit, new);
+        if !segments.is_empty() {
+            edit.held = draft.ledger.append(Some(edit.held), segments);
+        }
+    }
+
+    /// Writes what is new at these places of the prompt.
+    fn put(&self, draft: &mut Draft, edit: &mut Edit<'_>, new: Range<usize>) -> Vec<SegmentId> {
+        let (segments, ids) = self.write(draft, edit.call, &edit.call.prompt[new.clone()], false);
+        for (at, id) in new.zip(ids) {
+            edit.ids[at] = Some(id);
+        }
+        segments
+    }
+}
+
+/// What stands between blocks; the last one is what stands behind them all.
+fn holes(blocks: &[Block], old_end: usize, new_end: usize) -> Vec<Hole> {
+    let (mut old, mut new, mut holes) = (0, 0, Vec::new());
+    for block in blocks {
+        holes.push(Hole { old: old..block.old, new: new..block.new });
+        (old, new) = (block.old + block.len, block.new + block.len);
+    }
+    holes.retain(|hole| !hole.old.is_empty() || !hole.new.is_empty());
+    holes.push(Hole { old: old..old_end.max(old), new: new..new_end });
+    holes
+}
+
+/// Lets the unit behind an insertion leave and stand in what is inserted, because an eviction has
+/// to take something out.
+fn widen(hole: &mut Hole, ids: &mut [Option<Id>]) {
+    hole.old.end += 1;
+    ids[hole.new.end] = None;
+    hole.new.end += 1;
+}
+
+/// The ranges of segments that a stretch of a list is made of.
+fn ranges(draft: &Draft, ids: &[Id], splits: bool) -> Vec<Evicted> {
+    let mut ranges: Vec<(SegmentId, u32, u32)> = Vec::new();
+    for id in ids {
+        match ranges.last_mut() {
+            Some((segment, _, end)) if *segment == id.segment && *end == id.at => *end += 1,
+            _ => ranges.push((id.segment, id.at, id.at + 1)),
+        }
+    }
+    let evicted = |(segment, start, end): (SegmentId, u32, u32)| {
+        let whole = !splits || start == 0 && u64::from(end) == draft.ledger.size(segment);
+        if whole { Evicted::whole(segment) } else { Evicted::range(segment, start, end) }
+    };
+    ranges.into_iter().map(evicted).collect()
+}

@@ -1,0 +1,202 @@
+//! From the files of a session to its records.
+use std::io::BufRead;
+use std::sync::Arc;
+
+use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Severity};
+
+use super::copies::Copies;
+use super::link::Links;
+use super::load::Session;
+use super::replay::Replay;
+use super::turns::Turns;
+use super::usage::{self, UsageCheck};
+use super::{summary, turns};
+use crate::core::detect::Format;
+use crate::core::input::{Member, Relation};
+use crate::core::shape::Shape;
+use crate::{Conversion, HarnessError, Input};
+
+/// One file of a session, opened.
+#[derive(Debug)]
+pub struct SessionInput<R> {
+    /// Its text.
+    pub reader: R,
+    /// The name that errors use.
+    pub name: String,
+    /// The name that the header lists, relative to the folder of the session.
+    pub listed: String,
+}
+
+/// How a session of Claude Code is told from other files.
+pub(crate) const FORMAT: Format =
+    Format::new("claude-code", "a Claude Code session", is_line, convert);
+
+fn is_line(shape: &Shape) -> bool {
+    let line = shape.has("uuid") && (shape.has("sessionId") || shape.has("isSidechain"));
+    let beside = shape.has("leafUuid") || shape.has_all(&["messageId", "snapshot"]);
+    shape.has("type") && (line || beside || shape.has("sessionId"))
+}
+
+/// Converts a session file and what its sub-agents wrote beside it; what cannot be read of the
+/// latter is a warning.
+fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    let mut session = Session::new(options);
+    session.copies = Copies::find(input, options, &mut session.report)?;
+    let (main, stem) = (input.main(), input.stem());
+    read(&mut session, &main)?;
+    let report = &mut session.report;
+    for member in &subagents(input, &stem, |error| main.warn_unread(Relation::Part, error, report))
+    {
+        if let Err(error) = read(&mut session, member) {
+            member.warn_unread(Relation::Part, &error, &mut session.report);
+        }
+    }
+    finish(session)
+}
+
+/// The files of the sub-agents of a session, and in the folders inside theirs, where those of a
+/// workflow lie beside its journal.
+pub(super) fn subagents(
+    input: &Input,
+    session: &str,
+    mut unlisted: impl FnMut(&HarnessError),
+) -> Vec<Member> {
+    let folder = format!("{session}/subagents");
+    let (mut found, mut open) = (Vec::new(), vec![folder.clone()]);
+    while let Some(inside) = open.pop().filter(|_| !session.is_empty()) {
+        let listed = input.beside(&inside).and_then(|files| Ok((files, input.folders(&inside)?)));
+        let (files, folders) = listed.unwrap_or_else(|error| {
+            unlisted(&error);
+            Default::default()
+        });
+        let is_agent =
+            |name: &str| is_session(name) && (inside == folder || name.starts_with("agent-"));
+        found.extend(files.into_iter().filter(|member| is_agent(member.file_name())));
+        open.extend(folders.iter().rev().map(|name| format!("{inside}/{name}")));
+    }
+    found
+}
+
+fn read(session: &mut Session, member: &Member) -> Result<(), HarnessError> {
+    let read = session.read(member.open()?, member.name.clone(), member.listed.clone());
+    read.map_err(|source| HarnessError::io(&member.name, source))
+}
+
+pub(super) fn is_session(name: &str) -> bool {
+    [".jsonl", ".jsonl.gz", ".jsonl.zst"].iter().any(|end| name.ends_with(end))
+}
+
+/// Converts a session that is already open: its own file and those of its sub-agents.
+///
+/// # Errors
+/// [`HarnessError::Io`], or [`HarnessError::Rejected`] with every fault of the files.
+pub fn convert_readers<R: BufRead>(
+    main: SessionInput<R>,
+    subagents: impl IntoIterator<Item = SessionInput<R>>,
+    options: ReadOptions,
+) -> Result<Conversion, HarnessError> {
+    let mut session = Session::new(options);
+    for input in std::iter::once(main).chain(subagents) {
+        let name: Arc<str> = input.name.as_str().into();
+        let read = session.read(input.reader, name, input.listed);
+        read.map_err(|source| HarnessError::Io { file: input.name, source })?;
+    }
+    finish(session)
+}
+
+fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
+    let links = Links::new(&mut session);
+    let turns = Turns::new(&mut session, &links);
+    let summarisers = summary::find(&mut session, &links, &turns);
+    let mut replay = Replay::new(&mut session, &links, &turns, summarisers);
+    replay.run();
+    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
+    let heads: Vec<(usize, usize)> =
+        replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
+    let mut records = std::mem::take(&mut replay.records).into_records();
+    report_copies(&mut session);
+    report_usage(&mut session, &turns.turns, &heads, &usage);
+    let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
+    let rank = |name: &Arc<str>| order.iter().position(|file| file == name);
+    session
+        .report
+        .diagnostics
+        .sort_by_key(|found| (rank(&found.location.file), found.location.line));
+    if session.report.has_errors() {
+        return Err(HarnessError::Rejected(session.report));
+    }
+    records.insert(0, Record::Header(header(&session)));
+    Ok(Conversion {
+        records,
+        report: session.report,
+        usage: Some(usage).filter(|usage| !usage.eras.is_empty()),
+    })
+}
+
+/// Message by message; a file that had to be repaired says less.
+fn header(session: &Session) -> Header {
+    let repaired =
+        session.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
+    let fidelity = if repaired { Fidelity::Inferred } else { Fidelity::Message };
+    let mut header = Header::new("claude-code", fidelity);
+    header.harness_version.clone_from(&session.version);
+    header.files = session.files.iter().map(|file| file.listed.clone()).collect();
+    header
+}
+
+fn report_copies(session: &mut Session) {
+    let copies = std::mem::take(&mut session.copies);
+    let mut warn = |at: Location, message| {
+        session.report.warn(at, Fault::Harness { code: "copied-history", message })
+    };
+    if let Some(at) = copies.first {
+        let (calls, lines) = (copies.calls, copies.of_main);
+        let message = format!(
+            "calls ({calls}) of other files, and lines ({lines}) of the session itself, are repeated; they are context"
+        );
+        warn(at, message);
+    }
+    if let Some((at, from)) = copies.strange {
+        let message = format!(
+            "lines are forked from session {from}, which is not beside this one, cannot be read or does not have them: they are calls here"
+        );
+        warn(at, message);
+    }
+}
+
+fn report_usage(
+    session: &mut Session,
+    turns: &[turns::Turn],
+    heads: &[(usize, usize)],
+    usage: &UsageCheck,
+) {
+    let head = |generation: u32| {
+        let at = heads
+            .binary_search_by_key(&(generation as usize), |&(generation, _)| generation)
+            .ok()?;
+        Some(turns[heads[at].1].head)
+    };
+    for era in &usage.eras {
+        if let Some(line) = era
+            .calls
+            .first()
+            .filter(|_| era.hidden_tokens >= 1.0)
+            .and_then(|call| head(call.generation.0))
+        {
+            let message = format!(
+                "about {:.0} tokens of every request of thread {} from here on are not in the file: system prompt, tools, reminders, attached files",
+                era.hidden_tokens, era.thread
+            );
+            session.warn(line, "message.usage", "hidden-context", message);
+        }
+        for call in era.calls.iter().filter(|call| call.deviates) {
+            if let Some(line) = head(call.generation.0) {
+                let message = format!(
+                    "the API counted {} input tokens where the reconstructed request has about {:.0}",
+                    call.recorded_tokens, call.expected_tokens
+                );
+                session.warn(line, "message.usage", "usage-deviates", message);
+            }
+        }
+    }
+}

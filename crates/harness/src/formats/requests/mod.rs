@@ -1,0 +1,215 @@
+//! Logs of requests and responses as a proxy sees them, whatever harness sent them.
+//!
+//! Read: OpenAI chat completions and responses, Anthropic messages, bodies or streams, as of
+//! November 2026. A line is `{"request":BODY,"response":BODY}`, bodies also under `body`, as
+//! strings, or as the chunks of a stream; or the request's own fields beside `response`. A
+//! `session_id`, `conversation_id` or `rollout_id` beside them is a rollout.
+//!
+//! # What a log becomes
+//! - Every answer is a generation; its context is exactly the request: tools, system prompt,
+//!   messages, part by part, tool calls as `{"id","name","input"}`. A `previous_response_id` stands
+//!   for all that it was given and said.
+//! - What left between two requests is found by comparing them, so it is `inferred`: see
+//!   [`crate::core::prompts`]. A summary has the call as its author whose words it quotes, and that call
+//!   is a thread of its own.
+//! - Requests that share nothing with an earlier one start a thread. A request that failed, or has
+//!   no answer, is no call.
+//! - Reasoning that a provider words anew (Anthropic's thinking, summaries of the responses API) is
+//!   an external model's and carries no loss; `reasoning_content`, which engines take from the
+//!   sampled tokens, is the policy's.
+mod anthropic;
+mod body;
+pub(crate) mod chat;
+mod parts;
+mod responses;
+mod stream;
+
+use std::sync::Arc;
+
+use pleach_tree::{Extra, Fidelity, Location, Origin, Part, ReadOptions, Segment};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+use crate::core::detect::Format;
+use crate::core::draft::Draft;
+use crate::core::prompts::{Call, Messages, Prompts, Said};
+use crate::core::script::Spot;
+use crate::core::shape::{Kind, Shape};
+use crate::{Conversion, HarnessError, Input};
+use body::Exchange;
+
+/// How such logs are told from other files.
+pub(crate) const FORMAT: Format =
+    Format::new("requests", "a log of requests to an OpenAI or Anthropic API", is_log, convert);
+
+fn is_log(shape: &Shape) -> bool {
+    let body = |at: &str| {
+        shape.kind(&format!("{at}.messages")) == Some(Kind::List)
+            || shape.has(&format!("{at}.input"))
+    };
+    let packed = || shape.text("request.body").is_some_and(|text| text.starts_with('{'));
+    let answered = shape.has("response") || shape.has("error");
+    let own =
+        shape.kind("messages") == Some(Kind::List) || shape.has("input") && shape.has("model");
+    answered && (body("request") || body("request.body") || packed() || own)
+}
+
+/// What a body of an API says, in one form for all of them.
+#[derive(Debug, Default)]
+struct Turns {
+    /// The request's parts, in order.
+    given: Vec<Segment>,
+    /// The answers, most often one.
+    said: Vec<Vec<Segment>>,
+    /// The answer that the request goes on from, where it does not say all of it again.
+    behind: Option<String>,
+    /// Whether the answer holds reasoning that is not recorded.
+    hides_reasoning: bool,
+}
+
+/// What an answer of the responses API was given and said, behind the answer before it.
+struct Answer {
+    behind: Option<String>,
+    units: Vec<u32>,
+}
+
+struct Log {
+    draft: Draft,
+    prompts: Prompts<Messages>,
+    answers: FxHashMap<String, Answer>,
+    file: u32,
+    calls: usize,
+}
+
+fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    let member = input.main();
+    let mut draft = Draft::new("requests", Fidelity::Inferred, options);
+    let file = draft.file(&member);
+    let mut log =
+        Log { draft, prompts: Prompts::default(), answers: FxHashMap::default(), file, calls: 0 };
+    let mut report = std::mem::take(&mut log.draft.report);
+    member.values(options, &mut report, |value, at, _| log.value(value, at))?;
+    log.draft.report.diagnostics.append(&mut report.diagnostics);
+    let Log { mut draft, prompts, .. } = log;
+    prompts.finish(&mut draft);
+    draft.finish()
+}
+
+impl Log {
+    fn value(&mut self, value: Value, at: &Location) {
+        match value {
+            Value::Array(values) => values.into_iter().for_each(|value| self.value(value, at)),
+            Value::Object(fields) => self.exchange(fields, at),
+            _ => {
+                self.draft.fault(
+                    at,
+                    "",
+                    "no-exchange",
+                    "the value is no request and response; it is left out",
+                );
+            }
+        }
+    }
+
+    fn exchange(&mut self, fields: Map<String, Value>, at: &Location) {
+        let exchange = match Exchange::of(fields) {
+            Ok(exchange) => exchange,
+            Err(body::Flaw::NoRequest) => {
+                self.draft.fault(
+                    at,
+                    "request",
+                    "no-request",
+                    "the line holds no request of a known API; it is left out",
+                );
+                return;
+            }
+            Err(body::Flaw::Failed(why)) => {
+                self.draft.warn(
+                    at,
+                    "response",
+                    "failed-call",
+                    format!("the request has no answer ({why}); it is no call"),
+                );
+                return;
+            }
+        };
+        let turns = match exchange.api() {
+            body::Api::Chat => chat::turns(&exchange),
+            body::Api::Anthropic => anthropic::turns(&exchange),
+            body::Api::Responses => responses::turns(&exchange),
+        };
+        if turns.said.iter().all(Vec::is_empty) {
+            self.draft.warn(
+                at,
+                "response",
+                "failed-call",
+                "the answer says nothing; it is no call",
+            );
+            return;
+        }
+        self.calls(&exchange, turns, at);
+    }
+
+    fn calls(&mut self, exchange: &Exchange, turns: Turns, at: &Location) {
+        let mut prompt = self.behind(turns.behind.as_deref(), at);
+        prompt.extend(turns.given.iter().map(|segment| self.prompts.units.unit(segment)));
+        let model: Option<Arc<str>> = exchange.model().map(Into::into);
+        let id = exchange.id();
+        for (choice, said) in turns.said.into_iter().enumerate() {
+            self.calls += 1;
+            let reasons = said
+                .iter()
+                .any(|part| part.part == Some(Part::Reasoning) && part.origin != Origin::Policy);
+            let mut units = |segment: Segment| {
+                let unit = self.prompts.units.unit(&segment);
+                Said { segment, units: vec![unit] }
+            };
+            let said: Vec<Said> = said.into_iter().map(&mut units).collect();
+            let key = match (&id, choice) {
+                (Some(id), 0) => id.clone(),
+                (Some(id), choice) => format!("{id}#{choice}"),
+                (None, _) => format!("call-{}", self.calls),
+            };
+            let referable = choice == 0 && exchange.api() == body::Api::Responses;
+            if let Some(id) = id.as_ref().filter(|_| referable) {
+                let kept = turns.given.iter().map(|segment| self.prompts.units.unit(segment));
+                let units =
+                    kept.chain(said.iter().flat_map(|said| said.units.iter().copied())).collect();
+                self.answers.insert(id.clone(), Answer { behind: turns.behind.clone(), units });
+            }
+            let call = Call {
+                rollout: exchange.rollout().unwrap_or_else(|| "r0".into()),
+                thread: None,
+                prompt: prompt.clone(),
+                said,
+                model: model.clone(),
+                unrecorded: if reasons || turns.hides_reasoning {
+                    vec!["reasoning".into()]
+                } else {
+                    Vec::new()
+                },
+                spot: Spot { file: self.file, at: at.clone() },
+                key,
+                extra: Extra::new(),
+            };
+            self.prompts.push(&mut self.draft, call);
+        }
+    }
+
+    /// All that was given and said up to an answer.
+    fn behind(&mut self, id: Option<&str>, at: &Location) -> Vec<u32> {
+        let (mut chain, mut next) = (Vec::new(), id);
+        while let Some(id) = next {
+            let Some(answer) = self.answers.get(id) else {
+                let message = format!(
+                    "the answer {id} that the request goes on from is not in the log; nothing is taken to stand before it"
+                );
+                self.draft.fault(at, "request.previous_response_id", "missing-answer", message);
+                break;
+            };
+            chain.push(&answer.units);
+            next = answer.behind.as_deref().filter(|_| chain.len() <= self.answers.len());
+        }
+        chain.into_iter().rev().flatten().copied().collect()
+    }
+}

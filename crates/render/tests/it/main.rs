@@ -1,0 +1,14 @@
+//! The contracts of this crate, a module each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
+mod invariant;
+mod joined;
+mod messages;
+mod records;
+mod session;
+mod shared;
+mod template;
+mod tokenizer;

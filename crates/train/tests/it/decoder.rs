@@ -1,0 +1,188 @@
+//! Contract: the decoder computes in the dtype it is given, is the same for a seed on every
+//! machine, honours sliding windows by position, and agrees between devices.
+
+use crate::fixtures::{
+    causal,
+    near::{self, assert_all_near},
+};
+use pleach_layout::{Sequence, Term};
+use pleach_train::{
+    Decoder, DecoderConfig, DeviceName, Evaluation, Family, Precision, TrainError, compare,
+    evaluate, log_probabilities, relative_gradient_error,
+};
+
+const FAMILIES: [Family; 3] = [Family::Llama, Family::Qwen2, Family::Qwen3];
+
+fn cpu() -> DeviceName {
+    DeviceName::ALL.into_iter().find(|name| name.open().is_ok()).unwrap()
+}
+
+fn model(config: DecoderConfig, precision: Precision, device: DeviceName) -> Decoder {
+    Decoder::seeded(config, 42, precision, &device.open().unwrap()).unwrap()
+}
+
+fn term(source: u32, target: u32, generation: u32) -> Term {
+    Term { source, target, generation, offset: 0, weight: 1.0 }
+}
+
+fn packed() -> Sequence {
+    Sequence {
+        tokens: vec![1, 2, 3, 4, 5, 6, 7, 8],
+        positions: vec![0, 1, 2, 3, 4, 2, 3, 4],
+        ends: vec![8, 8, 5, 5, 5, 8, 8, 8],
+        terms: vec![term(1, 3, 0), term(3, 5, 1), term(1, 6, 2), term(6, 8, 3)],
+    }
+}
+
+fn segments() -> Vec<Sequence> {
+    let sequence =
+        |tokens: &[u32], terms: [Term; 2]| Sequence { terms: terms.to_vec(), ..causal(tokens) };
+    vec![
+        sequence(&[1, 2, 3, 4, 5], [term(1, 3, 0), term(3, 5, 1)]),
+        sequence(&[1, 2, 6, 7, 8], [term(1, 6, 2), term(3, 8, 3)]),
+    ]
+}
+
+fn run(model: &Decoder) -> Evaluation {
+    evaluate(model, &[packed()], &mut |_| {}).unwrap()
+}
+
+fn worst(found: &Evaluation, expected: &Evaluation) -> f64 {
+    let logp = |side: &Evaluation| side.logp.iter().map(|term| term.logp).collect::<Vec<_>>();
+    near::worst(logp(found), logp(expected))
+}
+
+#[test]
+fn a_seed_gives_the_same_decoder_everywhere() {
+    let model = model(DecoderConfig::small(Family::Llama, 50, 2), Precision::F64, cpu());
+    let found = log_probabilities(&model, &[packed()], &mut |_| {}).unwrap();
+    let found: Vec<f64> = found.iter().map(|term| term.logp).collect();
+    let expected =
+        [-4.356082219552166, -2.5211770379354266, -3.2828190822864576, -3.6948492765959675];
+    assert_all_near(&found, &expected, near::LOGP, "log p");
+}
+
+#[test]
+fn packed_equals_segments_with_sliding_windows() {
+    for family in FAMILIES {
+        let mut config = DecoderConfig::small(family, 50, 3);
+        config.windows = vec![Some(2), None, Some(3)];
+        let windowed = model(config, Precision::F64, cpu());
+        let found = compare(&windowed, &[packed()], &segments(), &mut |_, _| {}).unwrap();
+        assert!(found.max_logp_difference <= near::LOGP, "{family:?}: {found:?}");
+        assert!(found.relative_gradient_error <= near::GRADIENT, "{family:?}: {found:?}");
+        let full = model(DecoderConfig::small(family, 50, 3), Precision::F64, cpu());
+        assert!(worst(&run(&windowed), &run(&full)) > 1e-3, "a window must change something");
+    }
+}
+
+#[test]
+fn float32_follows_float64() {
+    for family in FAMILIES {
+        let config = DecoderConfig::small(family, 50, 2);
+        let single = run(&model(config.clone(), Precision::F32, cpu()));
+        let double = run(&model(config, Precision::F64, cpu()));
+        let difference = worst(&single, &double);
+        assert!(difference > 0.0 && difference <= near::LOGP_SINGLE, "{family:?}: {difference:e}");
+        let error = relative_gradient_error(&double.gradients, &single.gradients);
+        assert!(error <= near::GRADIENT_SINGLE, "{family:?}: {error:e}");
+    }
+}
+
+#[test]
+fn every_device_gives_the_same_gradients() {
+    for family in FAMILIES {
+        let config = DecoderConfig::small(family, 50, 2);
+        let expected = run(&model(config.clone(), Precision::F64, cpu()));
+        for device in DeviceName::ALL {
+            let Some(precision) = available(device) else { continue };
+            let found = run(&model(config.clone(), precision, device));
+            let (logp, gradient) = match precision {
+                Precision::F64 => (near::LOGP, near::GRADIENT),
+                Precision::F32 => (near::LOGP_SINGLE, near::GRADIENT_SINGLE),
+            };
+            assert!(worst(&found, &expected) <= logp, "{family:?} on {device}");
+            let error = relative_gradient_error(&expected.gradients, &found.gradients);
+            assert!(error <= gradient, "{family:?} on {device}: {error:e}");
+        }
+    }
+}
+
+/// The best precision of a device, or `None` with a note on stderr.
+fn available(device: DeviceName) -> Option<Precision> {
+    match device.open() {
+        Ok(_) => [Precision::F64, Precision::F32]
+            .into_iter()
+            .find(|&p| device.check_precision(p).is_ok()),
+        Err(error) => {
+            let required = device == DeviceName::Wgpu
+                && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|v| v == "1");
+            assert!(!required, "PLEACH_REQUIRE_WGPU=1: {error}");
+            eprintln!("skipped on {device}: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn devices_and_dtypes_have_names() {
+    for device in DeviceName::ALL {
+        assert_eq!(device.name().parse(), Ok(device));
+    }
+    assert_eq!("f64".parse(), Ok(Precision::F64));
+    assert!(
+        "tpu"
+            .parse::<DeviceName>()
+            .unwrap_err()
+            .to_string()
+            .contains("use flex, ndarray, wgpu or cuda")
+    );
+    assert!("f16".parse::<Precision>().unwrap_err().to_string().contains("use f32 or f64"));
+    for device in [DeviceName::Wgpu, DeviceName::Cuda] {
+        assert!(
+            matches!(
+                device.check_precision(Precision::F64),
+                Err(TrainError::PrecisionUnavailable { .. })
+            ),
+            "{device}"
+        );
+        assert_eq!(device.check_precision(Precision::F32), Ok(()));
+    }
+    if cfg!(not(feature = "cuda")) {
+        let found = DeviceName::Cuda.open().unwrap_err();
+        assert_eq!(
+            found.to_string(),
+            "device `cuda` is not built in: build with `--features cuda`"
+        );
+    }
+}
+
+#[test]
+fn impossible_configurations_are_refused() {
+    let attempt = |change: &dyn Fn(&mut DecoderConfig)| {
+        let mut config = DecoderConfig::small(Family::Llama, 10, 2);
+        change(&mut config);
+        Decoder::seeded(config, 1, Precision::F32, &cpu().open().unwrap()).map(|_| ()).unwrap_err()
+    };
+    for change in [
+        (|config| config.heads = 3) as fn(&mut DecoderConfig),
+        |config| config.head_dim = 7,
+        |config| config.layers = 3,
+        |config| config.vocab_size = 0,
+        |config| config.rope_theta = f64::NAN,
+        |config| config.windows[0] = Some(0),
+    ] {
+        let found = attempt(&change);
+        assert!(matches!(found, TrainError::Config { .. }), "{found}");
+    }
+}
+
+#[test]
+fn parameters_are_counted() {
+    for family in FAMILIES {
+        let config = DecoderConfig::small(family, 50, 2);
+        let counted =
+            burn::module::Module::num_params(&model(config.clone(), Precision::F32, cpu()));
+        assert_eq!(config.parameters(), counted as u64, "{family:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Contract: a burn model of the user's own, its parameters named as it likes, trains on packed
+//! trees through [`CausalModel`]: packed equals segments, and a burn optimiser lowers its loss.
+
+use crate::fixtures::{causal, near};
+use burn::{
+    module::Module,
+    nn::{Embedding, EmbeddingConfig, Linear, LinearConfig},
+    optim::{GradientsParams, SgdConfig},
+    tensor::{Device, Tensor},
+};
+use pleach_kernels::{AttentionConfig, tree_attention};
+use pleach_layout::{Sequence, Term};
+use pleach_train::{Batch, CausalModel, DeviceName, NllConfig, TrainError, compare, evaluate};
+
+const WIDTH: usize = 16;
+const HEADS: usize = 2;
+
+/// Learned positions, two layers of attention with residuals, a head with a bias.
+#[derive(Module, Debug)]
+struct Tiny {
+    token: Embedding,
+    place: Embedding,
+    mix: Vec<Linear>,
+    head: Linear,
+}
+
+impl Tiny {
+    fn new(device: &Device) -> Self {
+        device.seed(3);
+        Self {
+            token: EmbeddingConfig::new(32, WIDTH).init(device),
+            place: EmbeddingConfig::new(16, WIDTH).init(device),
+            mix: (0..2).map(|_| LinearConfig::new(WIDTH, 3 * WIDTH).init(device)).collect(),
+            head: LinearConfig::new(WIDTH, 32).init(device),
+        }
+    }
+}
+
+impl CausalModel for Tiny {
+    fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+        let [b, t] = batch.dims();
+        let mut x =
+            self.token.forward(batch.tokens_bt()) + self.place.forward(batch.positions_bt());
+        for mix in &self.mix {
+            let heads =
+                |part: Tensor<3>| part.reshape([b, t, HEADS, WIDTH / HEADS]).swap_dims(1, 2);
+            let [q, k, v]: [Tensor<3>; 3] = mix.forward(x.clone()).chunk(3, 2).try_into().unwrap();
+            let config = AttentionConfig::for_head_dim(WIDTH / HEADS);
+            let o = tree_attention(heads(q), heads(k), heads(v), batch.mask(), &config)?;
+            x = x + o.swap_dims(1, 2).reshape([b, t, WIDTH]);
+        }
+        Ok(x)
+    }
+
+    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
+        self.head.forward(hidden_nd)
+    }
+}
+
+fn device() -> Device {
+    DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap()
+}
+
+fn term(source: u32, target: u32, generation: u32) -> Term {
+    Term { source, target, generation, offset: 0, weight: 1.0 }
+}
+
+fn packed() -> Sequence {
+    Sequence {
+        tokens: vec![1, 2, 3, 4, 5, 6],
+        positions: vec![0, 1, 2, 3, 2, 3],
+        ends: vec![6, 6, 4, 4, 6, 6],
+        terms: vec![term(1, 3, 0), term(2, 4, 1), term(1, 5, 2), term(4, 6, 3)],
+    }
+}
+
+fn segments() -> Vec<Sequence> {
+    let sequence =
+        |tokens: &[u32], terms: [Term; 2]| Sequence { terms: terms.to_vec(), ..causal(tokens) };
+    vec![
+        sequence(&[1, 2, 3, 4], [term(1, 3, 0), term(2, 4, 1)]),
+        sequence(&[1, 2, 5, 6], [term(1, 5, 2), term(2, 6, 3)]),
+    ]
+}
+
+#[test]
+fn packed_equals_segments_for_a_model_of_ones_own() {
+    let model = Tiny::new(&device());
+    let mut calls = Vec::new();
+    let found =
+        compare(&model, &[packed()], &segments(), &mut |done, total| calls.push((done, total)))
+            .unwrap();
+    assert_eq!(found.dtype, "f32");
+    assert!(found.max_logp_difference <= near::TINY_LOGP_SINGLE, "{found:?}");
+    assert!(found.relative_gradient_error <= near::TINY_GRADIENT_SINGLE, "{found:?}");
+    assert_eq!(calls, [(1, 3), (3, 3)]);
+}
+
+#[test]
+fn gradients_carry_the_names_of_the_users_fields() {
+    let evaluation = evaluate(&Tiny::new(&device()), &[packed()], &mut |_| {}).unwrap();
+    let names: Vec<&str> = evaluation.gradients.gradients.keys().map(String::as_str).collect();
+    let expected = [
+        "head.bias",
+        "head.weight",
+        "mix.0.bias",
+        "mix.0.weight",
+        "mix.1.bias",
+        "mix.1.weight",
+        "place.weight",
+        "token.weight",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn other_terms_are_not_equivalent_but_an_error() {
+    let model = Tiny::new(&device());
+    let mut fewer = segments();
+    fewer[1].terms.pop();
+    let found = compare(&model, &[packed()], &fewer, &mut |_, _| {}).unwrap_err();
+    assert_eq!(found, TrainError::TermsDiffer { generation: 3, offset: 0 });
+    let mut less = packed();
+    less.terms.remove(0);
+    let found = compare(&model, &[less], &segments(), &mut |_, _| {}).unwrap_err();
+    assert_eq!(found, TrainError::TermsDiffer { generation: 0, offset: 0 });
+}
+
+#[test]
+fn a_burn_optimiser_lowers_the_packed_loss() {
+    let device = device().autodiff();
+    let mut model = Tiny::new(&device);
+    let mut optimiser = SgdConfig::new().init();
+    let batch = Batch::new(&[&packed()], &device).unwrap();
+    let nll = NllConfig::new().init();
+    let mut losses = Vec::new();
+    for _ in 0..3 {
+        let loss = nll.forward(&model, &batch).unwrap().loss;
+        losses.push(loss.clone().into_scalar::<f64>());
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        model = optimiser.step(0.05, model, gradients);
+    }
+    assert!(losses[0] > losses[1] && losses[1] > losses[2], "{losses:?}");
+}

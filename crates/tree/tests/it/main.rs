@@ -1,0 +1,11 @@
+//! The contracts of this crate, a module each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
+mod clip;
+mod errors;
+mod requests;
+mod rollouts;
+mod views;
