@@ -12,7 +12,7 @@ use super::{ChatTemplate, RenderError};
 /// A tokenizer and a chat template, which make token-level records of message-level ones.
 ///
 /// ```
-/// use pleach_harness::Renderer;
+/// use pleach_render::Renderer;
 /// use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 /// let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"message"}
 /// {"t":"segment","id":0,"role":"user","origin":"human","text":"hi"}

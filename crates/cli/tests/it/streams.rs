@@ -52,7 +52,7 @@ fn a_session_from_a_pipe_is_the_one_that_its_file_holds() {
 #[test]
 fn a_pipe_that_is_read_twice_because_of_a_template_is_converted_whole() {
     fn args(file: &str) -> [&str; 8] {
-        let template = "crates/harness/src/render/chatml.jinja";
+        let template = "crates/render/src/chatml.jinja";
         ["convert", file, "--clip", "16", "--chat-template", template, "--out", "-"]
     }
     let (_folder, copy) = alone(SESSION);
