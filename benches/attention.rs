@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use burn::tensor::{DType, Device, Distribution, Tensor};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pleach::kernels::problem::NamedProblem;
 use pleach::kernels::{AttentionConfig, TreeMask, tree_attention};
-use pleach::layout::NamedProblem;
 
 const HEADS: usize = 8;
 const HEAD_DIM: usize = 64;

@@ -1,8 +1,8 @@
 use crate::{
     error::KernelError,
     mask::{TreeMask, dense_mask},
-    problem::Problem,
     reference::masked_attention,
+    sizes::AttentionSizes,
 };
 use burn::{
     backend::DispatchDevice,
@@ -115,7 +115,8 @@ pub fn tree_attention(
 ) -> Result<Tensor<4>, KernelError> {
     let tensors = [&q_bhtd, &k_bgtd, &v_bgtd];
     let execution = config.execution.on(&q_bhtd.device())?;
-    let problem = Problem::check(tensors, mask.dims(), &mask.device(), execution, config.scale)?;
+    let problem =
+        AttentionSizes::check(tensors, mask.dims(), &mask.device(), execution, config.scale)?;
     match execution {
         #[cfg(any(feature = "cpu", feature = "cube"))]
         Execution::Cpu | Execution::Cube => {

@@ -1,13 +1,13 @@
-use crate::{error::KernelError, mask::TreeMask, problem::Problem};
+use crate::schedule::Schedule;
+use crate::{error::KernelError, mask::TreeMask, sizes::AttentionSizes};
 use burn::tensor::DType;
-use pleach_layout::Schedule;
 use std::sync::Arc;
 
 /// An attention call without its tensors: checked and planned, so that nothing after it can fail.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     /// Sizes.
-    pub(crate) problem: Problem,
+    pub(crate) problem: AttentionSizes,
     /// Dtype of the tensors.
     pub(crate) dtype: DType,
     /// Visibility.
@@ -27,7 +27,7 @@ impl Call {
     /// # Errors
     /// A mask whose live tiles cannot be planned, or what the device cannot do.
     pub(crate) fn plan(
-        problem: Problem,
+        problem: AttentionSizes,
         dtype: DType,
         mask: &TreeMask,
         scale: f64,
@@ -46,7 +46,7 @@ impl Call {
 
 #[cfg(feature = "cube")]
 fn on_cube(
-    problem: Problem,
+    problem: AttentionSizes,
     dtype: DType,
     mask: &TreeMask,
 ) -> Result<Option<crate::cube::CubeCall>, KernelError> {

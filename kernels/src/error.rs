@@ -192,9 +192,19 @@ pub enum KernelError {
         /// What runs there.
         advice: &'static str,
     },
-    /// The live tiles of the mask cannot be planned.
-    #[error(transparent)]
-    Schedule(#[from] pleach_layout::LayoutError),
+    /// A tile without rows or keys.
+    #[error("a tile of 0 rows or 0 keys covers nothing: use sides of at least 1 token")]
+    EmptyTile,
+    /// More live tiles than an offset counts.
+    #[error(
+        "tiles of {rows} x {keys} tokens give more than 2^32 - 1 live tiles: use greater tiles or fewer rows at once"
+    )]
+    TooManyTiles {
+        /// Query rows of a tile.
+        rows: usize,
+        /// Keys of a tile.
+        keys: usize,
+    },
     /// Heads with more features than any kernel of the device takes.
     #[error(
         "heads have {head_dim} features, the kernels of this device take up to {largest}: use Execution::Reference"

@@ -39,9 +39,11 @@ mod error;
 #[cfg(any(feature = "cpu", feature = "cube"))]
 mod extension;
 mod mask;
-mod problem;
+pub mod problem;
 mod reference;
 mod rotary;
+pub mod schedule;
+mod sizes;
 mod union;
 
 pub use attention::{AttentionConfig, Execution, tree_attention};

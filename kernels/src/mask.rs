@@ -1,6 +1,6 @@
 use crate::error::KernelError;
+use crate::schedule::{IntervalRow, Schedule, ScheduleStats, TileSize, Window as RowWindow};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use pleach_layout::{IntervalRow, Schedule, ScheduleStats, TileSize, Window as LayoutWindow};
 use std::sync::{Arc, OnceLock};
 
 /// Sides of the tiles that are planned: both kernels cut the mask the same way, so that one
@@ -148,7 +148,7 @@ impl TreeMask {
         let ends = self.ends.chunks_exact(self.time);
         let window_of = |row: usize| {
             let window = self.window.as_ref()?;
-            Some(LayoutWindow {
+            Some(RowWindow {
                 positions: &window.positions[row * self.time..][..self.time],
                 length: window.length,
             })

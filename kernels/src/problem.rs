@@ -1,121 +1,161 @@
-use crate::{attention::Execution, error::KernelError};
-use burn::tensor::{DType, Device, Tensor};
+use serde::Serialize;
+use std::fmt;
 
-/// The sizes of one attention call, checked before anything is launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Problem {
-    /// Rows of the batch.
-    pub(crate) batch: usize,
-    /// Query heads.
-    pub(crate) heads_q: usize,
-    /// Key/value heads; a divisor of `heads_q`.
-    pub(crate) heads_kv: usize,
-    /// Tokens of a row.
-    pub(crate) time: usize,
-    /// Features of a head.
-    pub(crate) head_dim: usize,
+/// The masks that tests and benches share, each a shape of rollout that a trainer meets.
+///
+/// A length is not enough to compare attention on trees: what a kernel can skip depends on the
+/// shape. The names are those of every table of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum NamedProblem {
+    /// One path: plain causal attention.
+    Causal,
+    /// A summary fold: a prefix of a quarter that all see, then twelve branches of a sixteenth that
+    /// see the prefix and themselves.
+    Fold,
+    /// Cleared tool results: pieces of 1/32, in turn a step of the trunk and a leaf that nobody
+    /// sees later.
+    ClearedResults,
+    /// Eight short answers to one prompt of three quarters.
+    GroupLongPrompt,
+    /// Seven long answers to one prompt of an eighth.
+    GroupLongAnswers,
+    /// A trunk of many short steps, each with a leaf as long as itself: the deepest tree.
+    Caterpillar,
+    /// A random tree of pieces of 1 to 1/16 of the length, the same for each length.
+    RandomTree,
 }
 
-impl Problem {
-    /// Checks tensors against each other and against the rows and tokens of their mask.
-    ///
-    /// # Shapes
-    /// `q_bhtd`: `[batch, heads_q, time, head_dim]`; `k_bgtd`, `v_bgtd`:
-    /// `[batch, heads_kv, time, head_dim]`.
-    pub(crate) fn check(
-        [q_bhtd, k_bgtd, v_bgtd]: [&Tensor<4>; 3],
-        [batch, time]: [usize; 2],
-        mask_device: &Device,
-        execution: Execution,
-        scale: f64,
-    ) -> Result<Self, KernelError> {
-        let [_, heads_q, _, head_dim] = q_bhtd.dims();
-        let heads_kv = k_bgtd.dims()[1];
-        same_shape("q", q_bhtd, [batch, heads_q, time, head_dim])?;
-        same_shape("k", k_bgtd, [batch, heads_kv, time, head_dim])?;
-        same_shape("v", v_bgtd, [batch, heads_kv, time, head_dim])?;
-        if heads_kv == 0 || heads_q == 0 || !heads_q.is_multiple_of(heads_kv) {
-            return Err(KernelError::Heads { heads_q, heads_kv });
+impl NamedProblem {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 7] = [
+        Self::Causal,
+        Self::Fold,
+        Self::ClearedResults,
+        Self::GroupLongPrompt,
+        Self::GroupLongAnswers,
+        Self::Caterpillar,
+        Self::RandomTree,
+    ];
+
+    /// The name in tables and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Causal => "causal",
+            Self::Fold => "fold",
+            Self::ClearedResults => "cleared-results",
+            Self::GroupLongPrompt => "group-long-prompt",
+            Self::GroupLongAnswers => "group-long-answers",
+            Self::Caterpillar => "caterpillar",
+            Self::RandomTree => "random-tree",
         }
-        if head_dim == 0 {
-            return Err(KernelError::NoFeatures);
+    }
+
+    /// Interval ends and positions of the problem with `time` tokens; any length works, 512 and
+    /// more keep the shape.
+    pub fn tree(self, time: usize) -> ProblemTree {
+        let mut tree = Growth::new(time);
+        match self {
+            Self::Causal => tree.open(time),
+            Self::Fold => tree.star(time / 4, time / 16),
+            Self::GroupLongPrompt => tree.star(time - time / 4, time / 32),
+            Self::GroupLongAnswers => tree.star(time / 8, time / 8),
+            Self::ClearedResults => tree.comb(time / 32),
+            Self::Caterpillar => tree.comb(time / 256),
+            Self::RandomTree => tree.random(),
         }
-        if !scale.is_finite() {
-            return Err(KernelError::Scale { scale });
-        }
-        let dtype = q_bhtd.dtype();
-        for (tensor, found) in [("k", k_bgtd.dtype()), ("v", v_bgtd.dtype())] {
-            if found != dtype {
-                return Err(KernelError::MixedDtypes { tensor, expected: dtype, found });
-            }
-        }
-        for (tensor, device) in
-            [("q", q_bhtd.device()), ("k", k_bgtd.device()), ("v", v_bgtd.device())]
-        {
-            if device != *mask_device {
-                let (mask, found) = (format!("{mask_device:?}"), format!("{device:?}"));
-                return Err(KernelError::Device { tensor, mask, found });
-            }
-        }
-        check_dtype(dtype, &q_bhtd.device(), execution)?;
-        Ok(Self { batch, heads_q, heads_kv, time, head_dim })
+        tree.finish()
     }
 }
 
-fn same_shape(
-    tensor: &'static str,
-    value: &Tensor<4>,
-    expected: [usize; 4],
-) -> Result<(), KernelError> {
-    let found = value.dims();
-    if found == expected {
-        return Ok(());
+impl fmt::Display for NamedProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
-    Err(KernelError::Shape { tensor, expected: expected.to_vec(), found: found.to_vec() })
 }
 
-/// What a device computes in; whether it has half precision at all is known when the kernels are
-/// prepared.
-fn check_dtype(dtype: DType, device: &Device, execution: Execution) -> Result<(), KernelError> {
-    let advice = match dtype {
-        DType::F32 => return Ok(()),
-        DType::F16 | DType::BF16 if execution == Execution::Cube => return Ok(()),
-        DType::F64 if is_wgpu(device) => {
-            "float32 (float64 is advertised there and wrong), or a CPU device"
+/// The arrays of a named problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProblemTree {
+    /// First index that does not see each token any more.
+    pub ends: Vec<i32>,
+    /// Depth of each token.
+    pub positions: Vec<i32>,
+}
+
+/// A tree that grows in depth-first order.
+struct Growth {
+    time: usize,
+    ends: Vec<i32>,
+    positions: Vec<i32>,
+    open: Vec<std::ops::Range<usize>>,
+}
+
+impl Growth {
+    fn new(time: usize) -> Self {
+        Self { time, ends: Vec::new(), positions: Vec::new(), open: Vec::new() }
+    }
+
+    fn left(&self) -> usize {
+        self.time - self.ends.len()
+    }
+
+    /// Adds a piece below the open ones.
+    fn open(&mut self, len: usize) {
+        let depth: usize = self.open.iter().map(|piece| piece.len()).sum();
+        let start = self.ends.len();
+        let len = len.clamp(1, self.left().max(1)).min(self.left());
+        self.positions.extend((depth..depth + len).map(|position| position as i32));
+        self.ends.resize(start + len, self.time as i32);
+        self.open.push(start..start + len);
+    }
+
+    /// Hides the last open piece from what follows.
+    fn close(&mut self) {
+        let stop = self.ends.len() as i32;
+        if let Some(piece) = self.open.pop() {
+            self.ends[piece].fill(stop);
         }
-        DType::F64 if execution == Execution::Cube => {
-            "float32, Execution::Reference, or a CPU device"
+    }
+
+    fn star(&mut self, prompt: usize, branch: usize) {
+        self.open(prompt);
+        while self.left() > 0 {
+            self.open(branch);
+            self.close();
         }
-        DType::F64 => return Ok(()),
-        _ => "float32 or float64",
-    };
-    Err(KernelError::Dtype { dtype, device: format!("{device:?}"), advice })
-}
+    }
 
-#[cfg(feature = "wgpu")]
-fn is_wgpu(device: &Device) -> bool {
-    use burn::backend::{CubeDevice, DispatchDevice};
-    let device = device.clone().without_autodiff();
-    matches!(device.as_dispatch(), DispatchDevice::Cube(CubeDevice::Wgpu(_)))
-}
+    /// A trunk in steps, with a leaf as long as a step behind each.
+    fn comb(&mut self, step: usize) {
+        while self.left() > 0 {
+            self.open(step);
+            self.open(step);
+            self.close();
+        }
+    }
 
-#[cfg(not(feature = "wgpu"))]
-fn is_wgpu(_device: &Device) -> bool {
-    false
-}
+    fn random(&mut self) {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) as usize) % below.max(1)
+        };
+        while self.left() > 0 {
+            for _ in 0..draw(self.open.len().min(4) + 1) {
+                self.close();
+            }
+            self.open(1 + draw(self.time / 16));
+        }
+    }
 
-#[cfg(all(test, feature = "flex"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn float64_is_refused_for_the_kernels_of_cubecl_and_for_no_other_execution() {
-        let on = |execution| check_dtype(DType::F64, &Device::flex(), execution);
-        let refused = on(Execution::Cube);
-        assert!(
-            matches!(refused, Err(KernelError::Dtype { dtype: DType::F64, .. })),
-            "{refused:?}"
-        );
-        assert_eq!([Execution::Cpu, Execution::Reference].map(on), [Ok(()), Ok(())]);
+    fn finish(mut self) -> ProblemTree {
+        while !self.open.is_empty() {
+            self.close();
+        }
+        ProblemTree { ends: self.ends, positions: self.positions }
     }
 }

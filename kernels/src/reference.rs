@@ -1,4 +1,4 @@
-use crate::problem::Problem;
+use crate::sizes::AttentionSizes;
 use burn::tensor::{Bool, Tensor};
 
 /// Stands for "never the maximum" among scores; what is masked is set to 0 after the exponential,
@@ -19,10 +19,10 @@ const MASKED_SCORE: f64 = -1e30;
 pub(crate) fn masked_attention(
     [q_bhtd, k_bgtd, v_bgtd]: [Tensor<4>; 3],
     masked_b1rt: Tensor<4, Bool>,
-    problem: Problem,
+    problem: AttentionSizes,
     scale: f64,
 ) -> Tensor<4> {
-    let Problem { batch, heads_q, heads_kv, time, head_dim } = problem;
+    let AttentionSizes { batch, heads_q, heads_kv, time, head_dim } = problem;
     let rows = q_bhtd.dims()[2];
     let grouped = [batch, heads_kv, heads_q / heads_kv * rows];
     let [b, g, r] = grouped;

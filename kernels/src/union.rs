@@ -1,6 +1,6 @@
 use crate::{
-    attention::Execution, error::KernelError, mask::to_masked, problem::Problem,
-    reference::masked_attention, rotary::Rotary,
+    attention::Execution, error::KernelError, mask::to_masked, reference::masked_attention,
+    rotary::Rotary, sizes::AttentionSizes,
 };
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
@@ -151,7 +151,7 @@ pub fn union_attention(
 ) -> Result<Tensor<4>, KernelError> {
     let tensors = [&q_bhtd, &k_bgtd, &v_bgtd];
     let problem =
-        Problem::check(tensors, [1, mask.time], &mask.device, Execution::Reference, scale)?;
+        AttentionSizes::check(tensors, [1, mask.time], &mask.device, Execution::Reference, scale)?;
     let dtype = q_bhtd.dtype();
     let table =
         |positions: &Vec<i32>| Rotary::new(&[positions], inverse_frequencies, dtype, &mask.device);

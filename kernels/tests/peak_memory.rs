@@ -7,7 +7,7 @@ mod oracle;
 use oracle::{Naive, Random, Runner, kernels};
 use peak_alloc::PeakAlloc;
 use pleach_kernels::Execution;
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;

@@ -83,43 +83,4 @@ pub enum LayoutError {
         /// What the encoder said.
         reason: String,
     },
-    /// A tile without rows or keys.
-    #[error("a tile of 0 rows or 0 keys covers nothing; use sides of at least 1 token")]
-    EmptyTile,
-    /// More live tiles than an offset counts.
-    #[error(
-        "tiles of {rows} x {keys} tokens give more than 2^32 - 1 live tiles; use greater tiles or fewer rows at once"
-    )]
-    TooManyTiles {
-        /// Query rows of a tile.
-        rows: usize,
-        /// Keys of a tile.
-        keys: usize,
-    },
-    /// A row of a batch that is longer or shorter than the first.
-    #[error(
-        "row {row} has {found} ends or positions, the first row has {expected} tokens; pad rows to one length (end_j = j)"
-    )]
-    RowLength {
-        /// Row of the batch.
-        row: usize,
-        /// Tokens of the first row.
-        expected: usize,
-        /// Entries that were found.
-        found: usize,
-    },
-    /// An interval end that lies before its token or beyond the row.
-    #[error(
-        "row {row}: ends[{token}] = {end} lies outside {token}..={time}; an end is the first index that does not see the token"
-    )]
-    IntervalEnd {
-        /// Row of the batch.
-        row: usize,
-        /// Index of the token.
-        token: usize,
-        /// The end that was given.
-        end: i32,
-        /// Tokens of the row.
-        time: usize,
-    },
 }

@@ -3,10 +3,9 @@
 //! A [`Layouts`] is built once per [`BranchTree`](pleach_tree::BranchTree). From it come the exact
 //! layouts, [`Layouts::packed`] (the token trie in depth-first order under an interval mask) and
 //! [`Layouts::segments`] (one causal sequence per maximal view), the two common flattenings
-//! [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong. A
-//! [`Schedule`] names the tiles of such a mask that hold a visible pair, for kernels that compute
-//! no others. Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms.
-//! Nothing of size tokens x tokens is built but by [`union`], which lists the keys of every row.
+//! [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong.
+//! Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms. Nothing of size
+//! tokens x tokens is built but by [`union`], which lists the keys of every row.
 mod account;
 mod certificate;
 mod conditioning;
@@ -19,9 +18,7 @@ mod naive;
 mod pack;
 mod packed;
 mod picture;
-mod problem;
 mod regime;
-mod schedule;
 mod segments;
 mod sequence;
 mod tape;
@@ -37,8 +34,6 @@ pub use error::LayoutError;
 pub use layouts::{Layout, LayoutKind, Layouts};
 pub use pack::{Member, Row, pack};
 pub use picture::{Bins, Coverage, Picture, PictureOptions, Theme, Tile};
-pub use problem::{NamedProblem, ProblemTree};
 pub use regime::Regime;
-pub use schedule::{IntervalRow, Schedule, ScheduleStats, TileLists, TileSize, Window};
 pub use sequence::{Identity, Sequence, Term};
 pub use union::{Union, union};

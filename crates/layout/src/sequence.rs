@@ -1,7 +1,7 @@
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
 
-use crate::{IntervalRow, LayoutError};
+use crate::LayoutError;
 
 /// A loss term: the hidden state at `source` predicts the token id `target`.
 ///
@@ -67,7 +67,8 @@ impl Sequence {
 
     /// Number of visible (row, key) pairs.
     pub fn pairs(&self) -> u64 {
-        IntervalRow { ends: &self.ends, window: None }.interval_pairs()
+        let seen = |(token, &end): (i64, &i32)| u64::try_from(i64::from(end) - token).unwrap_or(0);
+        (0..).zip(&self.ends).map(seen).sum()
     }
 }
 

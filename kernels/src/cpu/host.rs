@@ -3,7 +3,7 @@ use super::element::{Element, lanes};
 use super::forward::forward as attend;
 use super::problem::CpuProblem;
 use super::rows::Rows;
-use crate::{call::Call, problem::Problem};
+use crate::{call::Call, sizes::AttentionSizes};
 use burn::backend::{Backend, DType, TensorMetadata, tensor::FloatTensor};
 use burn::tensor::TensorData;
 use pulp::{Simd, WithSimd};
@@ -101,7 +101,7 @@ fn typed_forward<B: HostBackend, E: HostElement>(
 ) -> (FloatTensor<B>, FloatTensor<B>) {
     let width = whole_vectors::<E>(call.problem.head_dim);
     let [q, k, v] = inputs.map(|tensor| B::read::<E>(tensor).widened(width));
-    let Problem { batch, heads_q, time, .. } = call.problem;
+    let AttentionSizes { batch, heads_q, time, .. } = call.problem;
     let mut o = vec![E::default(); batch * heads_q * time * width];
     let mut lse = vec![0.0; batch * heads_q * time];
     attend(&problem(call, width), [q.rows(), k.rows(), v.rows()], &mut o, &mut lse);
@@ -118,7 +118,7 @@ fn typed_backward<B: HostBackend, E: HostElement>(
     let width = whole_vectors::<E>(call.problem.head_dim);
     let device = inputs[0].device();
     let [q, k, v, o, d_o] = inputs.map(|tensor| B::read::<E>(tensor).widened(width));
-    let Problem { batch, heads_q, heads_kv, time, .. } = call.problem;
+    let AttentionSizes { batch, heads_q, heads_kv, time, .. } = call.problem;
     let shape = B::float_reshape(lse.clone(), [batch, heads_q, time, 1].into());
     let lse_bht = B::read::<f64>(&shape);
     let saved = Saved {

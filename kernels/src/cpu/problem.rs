@@ -1,4 +1,4 @@
-use pleach_layout::{IntervalRow, Schedule, Window};
+use crate::schedule::{IntervalRow, Schedule, Window};
 
 /// One attention call without its tensors.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 use super::element::Element;
 use crate::mask::TILE;
-use pleach_layout::IntervalRow;
+use crate::schedule::IntervalRow;
 use std::ops::Range;
 
 /// Query rows of a tile.
@@ -124,7 +124,7 @@ pub(crate) fn hide<E: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_layout::NamedProblem;
+    use crate::problem::NamedProblem;
 
     #[test]
     fn runs_hold_every_key_that_a_row_sees_and_hidden_pairs_are_hidden() {
@@ -133,7 +133,7 @@ mod tests {
             let tree = problem.tree(time);
             for window in [None, Some(40)] {
                 let window = window
-                    .map(|length| pleach_layout::Window { positions: &tree.positions, length });
+                    .map(|length| crate::schedule::Window { positions: &tree.positions, length });
                 let mask = IntervalRow { ends: &tree.ends, window };
                 for first_row in (0..time).step_by(ROWS) {
                     for first_key in (0..=first_row).step_by(KEYS) {

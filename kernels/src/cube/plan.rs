@@ -1,6 +1,6 @@
 use crate::error::KernelError;
+use crate::schedule::{Schedule, TileLists};
 use cubecl::{CubeElement, client::Client, server::Handle};
-use pleach_layout::{Schedule, TileLists};
 
 /// A schedule and its mask on the device, in the form that the kernels read.
 ///

@@ -3,7 +3,7 @@ use super::{
     plan::{ListLayout, PlanLayout},
     routine::{Blockings, HEAD_STEP, MAX_HEAD_DIM, Routine},
 };
-use crate::{error::KernelError, mask::TILE, problem::Problem};
+use crate::{error::KernelError, mask::TILE, sizes::AttentionSizes};
 use cubecl::{
     CubeCount,
     ir::{AddressType, DeviceProperties, ElemType},
@@ -17,7 +17,7 @@ const _: () = assert!(TILE.rows == TILE.keys && TILE.rows.is_multiple_of(64));
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prepared {
     /// The sizes of the call, the head dimension padded to whole vectors.
-    pub(crate) problem: Problem,
+    pub(crate) problem: AttentionSizes,
     /// What lies where in the plan.
     pub(crate) plan: PlanLayout,
     /// How the kernels cut the work.
@@ -35,7 +35,7 @@ impl Prepared {
     /// A head that is too large, a plan for another batch, or a problem beyond a limit of the
     /// device.
     pub(crate) fn new(
-        problem: Problem,
+        problem: AttentionSizes,
         dtype: ElemType,
         plan: PlanLayout,
         device: &DeviceProperties,
@@ -52,7 +52,7 @@ impl Prepared {
             });
         }
         let head_dim = problem.head_dim.next_multiple_of(HEAD_STEP);
-        let problem = Problem { head_dim, ..problem };
+        let problem = AttentionSizes { head_dim, ..problem };
         let limits = &device.hardware;
         let blockings = Routine::for_device().blockings(
             TILE.rows,
@@ -93,7 +93,7 @@ impl Prepared {
     /// Cubes of the forward pass and the gradients of queries, of keys and values, and of the row
     /// terms.
     fn counts(&self) -> [[usize; 3]; 4] {
-        let Problem { batch, heads_q, heads_kv, .. } = self.problem;
+        let AttentionSizes { batch, heads_q, heads_kv, .. } = self.problem;
         let (by_query, by_key) = (self.plan.by_query.tiles, self.plan.by_key.tiles);
         let cubes = |tiles: usize, blocking: Blocking| tiles * (blocking.tile / blocking.owned);
         let groups = self.rows().div_ceil(ROWS);
@@ -172,8 +172,11 @@ fn within(
 
 /// The narrowest index that reaches every element, with room for the tokens of one tile behind the
 /// last.
-fn address(problem: &Problem, device: &DeviceProperties) -> Result<AddressType, KernelError> {
-    let Problem { batch, heads_q, time, head_dim, .. } = *problem;
+fn address(
+    problem: &AttentionSizes,
+    device: &DeviceProperties,
+) -> Result<AddressType, KernelError> {
+    let AttentionSizes { batch, heads_q, time, head_dim, .. } = *problem;
     let sizes = [heads_q, time.saturating_add(2 * TILE.rows), head_dim];
     let elements = sizes.iter().fold(batch, |product, &size| product.saturating_mul(size));
     let reach = i32::MAX as usize;
@@ -195,8 +198,8 @@ mod tests {
         profile::TimingMethod,
     };
 
-    const GIANT: Problem =
-        Problem { batch: 1, heads_q: 64, heads_kv: 8, time: 1 << 20, head_dim: 128 };
+    const GIANT: AttentionSizes =
+        AttentionSizes { batch: 1, heads_q: 64, heads_kv: 8, time: 1 << 20, head_dim: 128 };
 
     fn device(wide: bool, cubes: u32, shared: usize) -> DeviceProperties {
         let hardware = HardwareProperties {
@@ -234,7 +237,10 @@ mod tests {
         device
     }
 
-    fn prepare(problem: Problem, device: &DeviceProperties) -> Result<Prepared, KernelError> {
+    fn prepare(
+        problem: AttentionSizes,
+        device: &DeviceProperties,
+    ) -> Result<Prepared, KernelError> {
         let tiles = problem.time.div_ceil(TILE.rows);
         let lists = ListLayout { tiles, offsets_at: 0, entries_at: 0 };
         let plan = PlanLayout {
@@ -253,8 +259,9 @@ mod tests {
     #[test]
     fn indices_take_64_bits_past_two_to_the_31_elements_and_only_then() {
         let device = device(true, i32::MAX as u32, 32 << 10);
-        let reach =
-            |time| prepare(Problem { time, ..GIANT }, &device).map(|prepared| prepared.address);
+        let reach = |time| {
+            prepare(AttentionSizes { time, ..GIANT }, &device).map(|prepared| prepared.address)
+        };
         assert_eq!(reach((1 << 18) - 129), Ok(AddressType::U32));
         assert_eq!(reach(1 << 18), Ok(AddressType::U64));
         assert_eq!(reach(GIANT.time), Ok(AddressType::U64));
@@ -283,7 +290,8 @@ mod tests {
             matches!(few, Some(KernelError::DeviceLimit { what: "cubes along tokens", .. })),
             "{few:?}"
         );
-        let many = Problem { batch: 1, heads_q: 70_000, heads_kv: 1, time: 64, head_dim: 64 };
+        let many =
+            AttentionSizes { batch: 1, heads_q: 70_000, heads_kv: 1, time: 64, head_dim: 64 };
         let many = prepare(many, &device(true, 1 << 20, 32 << 10)).err();
         assert!(
             matches!(many, Some(KernelError::DeviceLimit { what: "cubes along heads", .. })),
@@ -293,7 +301,7 @@ mod tests {
 
     #[test]
     fn cubes_of_more_units_than_a_device_has_are_refused() {
-        let one = Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim: 64 };
+        let one = AttentionSizes { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim: 64 };
         let few = |units, along| {
             let mut device = device(false, 65_535, 32 << 10);
             device.hardware.max_units_per_cube = units;
@@ -319,13 +327,18 @@ mod tests {
     fn every_head_dimension_fits_portable_webgpu() {
         let device = device(false, 65_535, 16 << 10);
         for head_dim in 1..=MAX_HEAD_DIM {
-            let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim };
+            let problem = AttentionSizes { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim };
             let prepared =
                 prepare(problem, &device).map(|prepared| prepared.blockings.shared_bytes());
             assert!(prepared.is_ok_and(|bytes| bytes <= 16 << 10), "{head_dim}");
         }
-        let large =
-            Problem { batch: 1, heads_q: 1, heads_kv: 1, time: 1, head_dim: MAX_HEAD_DIM + 1 };
+        let large = AttentionSizes {
+            batch: 1,
+            heads_q: 1,
+            heads_kv: 1,
+            time: 1,
+            head_dim: MAX_HEAD_DIM + 1,
+        };
         assert!(matches!(prepare(large, &device), Err(KernelError::HeadDim { .. })));
     }
 }

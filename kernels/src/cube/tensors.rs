@@ -1,5 +1,5 @@
 use super::{launch, plan::CubePlan, prepare::Prepared};
-use crate::{error::KernelError, problem::Problem};
+use crate::{error::KernelError, sizes::AttentionSizes};
 use burn::{
     backend::{
         CubeDevice, DType, TensorMetadata, cubecl::dtype_to_storage_type, ops::FloatTensorOps,
@@ -23,7 +23,7 @@ impl CubeCall {
     /// # Errors
     /// A dtype or a size that the device does not do, or a head beyond 256 features.
     pub(crate) fn prepare(
-        problem: Problem,
+        problem: AttentionSizes,
         dtype: DType,
         plan: CubePlan,
         device: &CubeDevice,
@@ -106,7 +106,7 @@ pub(crate) fn backward(
     [dq, dk, dv].map(|x| narrowed(x, head_dim))
 }
 
-fn row_shape(problem: &Problem) -> Shape {
+fn row_shape(problem: &AttentionSizes) -> Shape {
     Shape::from([problem.batch, problem.heads_q, problem.time])
 }
 

@@ -1,5 +1,5 @@
 //! What the kernels aim at on two CPU cores, set beside what was measured.
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 
 use super::attention::AttentionRow;
 use super::inputs::{Pass, Way};

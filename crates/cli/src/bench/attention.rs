@@ -1,5 +1,5 @@
 use anyhow::Result;
-use pleach_layout::{IntervalRow, NamedProblem};
+use pleach_kernels::{problem::NamedProblem, schedule::IntervalRow};
 use serde::Serialize;
 
 use super::clock::{Spread, WarmedUp, sample, warm_up};

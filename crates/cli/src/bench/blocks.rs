@@ -1,7 +1,7 @@
 //! A report cut into tables.
 use std::collections::BTreeSet;
 
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 
 use super::attention::AttentionRow;
 use super::inputs::{Pass, Way};

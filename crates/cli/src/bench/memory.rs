@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use burn::tensor::Tensor;
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 use pleach_train::Device;
 use serde::{Deserialize, Serialize};
 

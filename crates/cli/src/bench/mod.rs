@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 use pleach_train::DeviceName;
 
 use crate::output;

@@ -1,4 +1,4 @@
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 use serde::Serialize;
 
 use super::attention::AttentionRow;

@@ -1,6 +1,6 @@
 use anyhow::Result;
 use pleach_kernels::TreeMask;
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 use serde::Serialize;
 use std::time::Instant;
 

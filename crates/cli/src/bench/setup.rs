@@ -4,7 +4,7 @@ use std::str::FromStr;
 use anyhow::{Result, bail};
 use burn::tensor::DType;
 use indicatif::{ProgressBar, ProgressStyle};
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 use pleach_train::{Device, DeviceName, Precision};
 use serde::Serialize;
 

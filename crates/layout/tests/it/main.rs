@@ -9,5 +9,4 @@ mod eras;
 mod picture;
 mod picture_large;
 mod regimes;
-mod schedule;
 mod vectors;

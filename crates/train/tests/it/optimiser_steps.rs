@@ -9,7 +9,8 @@ use burn::{
     optim::{AdamWConfig, GradientsParams, SgdConfig},
     tensor::Tensor,
 };
-use pleach_layout::{NamedProblem, Sequence, Term};
+use pleach_kernels::problem::NamedProblem;
+use pleach_layout::{Sequence, Term};
 use pleach_train::{Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision};
 
 const VOCABULARY: u32 = 40;

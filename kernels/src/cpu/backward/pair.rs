@@ -4,7 +4,7 @@ use crate::cpu::product::{
     ADD, CONTINUE, Left, Out, Right, Sizes, WIDTH, WRITE, load, product, store,
 };
 use crate::cpu::tile::{GROUP, KEYS, ROWS, TileShape, hide};
-use pleach_layout::IntervalRow;
+use crate::schedule::IntervalRow;
 use pulp::Simd;
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The contracts of tree attention, one a file: every execution, on every device that is there, in
+//! The contracts of tree attention, a module each: every execution, on every device that is there, in
 //! every dtype that it computes in, with the plain float64 loops of the oracle as the only truth.
 //! They are one program so that a device compiles its kernels once.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
@@ -21,6 +21,7 @@ mod nan;
 mod packing;
 mod random_problems;
 mod reuse;
+mod schedule;
 mod union;
 mod views;
 mod windows;

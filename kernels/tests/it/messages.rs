@@ -4,7 +4,6 @@ use burn::tensor::{DType, Tensor};
 use pleach_kernels::{
     AttentionConfig, Execution, KernelError, Rotary, TreeMask, UnionMask, tree_attention,
 };
-use pleach_layout::LayoutError;
 
 fn call(shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> String {
     let target = targets().into_iter().next().unwrap();
@@ -124,8 +123,8 @@ fn of_limits() {
         "attention needs 256 units in a cube, the device has 128: use Execution::Reference, or another device"
     );
     assert_eq!(
-        KernelError::from(LayoutError::TooManyTiles { rows: 64, keys: 64 }).to_string(),
-        "tiles of 64 x 64 tokens give more than 2^32 - 1 live tiles; use greater tiles or fewer rows at once"
+        KernelError::TooManyTiles { rows: 64, keys: 64 }.to_string(),
+        "tiles of 64 x 64 tokens give more than 2^32 - 1 live tiles: use greater tiles or fewer rows at once"
     );
 }
 

@@ -1,5 +1,5 @@
 use super::{lists::TileLists, sparse_minimum::SparseMinimum};
-use crate::LayoutError;
+use crate::error::KernelError;
 
 /// Sides of a tile of the mask, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub struct IntervalRow<'a> {
 /// listed may hold none either, under a window or where tiles have fewer rows than keys.
 ///
 /// ```
-/// use pleach_layout::{IntervalRow, Schedule, TileSize};
+/// use crate::schedule::{IntervalRow, Schedule, TileSize};
 ///
 /// // Two branches of two tokens behind a prompt of four, in tiles of 2 x 2.
 /// let ends = [8, 8, 8, 8, 6, 6, 8, 8];
@@ -49,7 +49,7 @@ pub struct IntervalRow<'a> {
 /// assert_eq!(schedule.by_query().full(3), [0, 1]); // the second branch sees the prompt,
 /// assert_eq!(schedule.by_query().partial(3), [3]); // itself up to the diagonal,
 /// assert_eq!(schedule.by_key().partial(2), [2]); // and never the first branch.
-/// # Ok::<(), pleach_layout::LayoutError>(())
+/// # Ok::<(), pleach_kernels::KernelError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
@@ -66,9 +66,9 @@ impl Schedule {
     /// # Errors
     /// Rows of different lengths, an end outside `token..=length`, a tile without sides, or more
     /// live tiles than a `u32` counts.
-    pub fn plan(rows: &[IntervalRow<'_>], tile: TileSize) -> Result<Self, LayoutError> {
+    pub fn plan(rows: &[IntervalRow<'_>], tile: TileSize) -> Result<Self, KernelError> {
         if tile.rows == 0 || tile.keys == 0 {
-            return Err(LayoutError::EmptyTile);
+            return Err(KernelError::EmptyTile);
         }
         let time = rows.first().map_or(0, |row| row.ends.len());
         let key_tiles = time.div_ceil(tile.keys);
@@ -76,7 +76,7 @@ impl Schedule {
         for (index, row) in rows.iter().enumerate() {
             check(index, row, time)?;
             plan_row(row, tile, &mut by_key)
-                .ok_or(LayoutError::TooManyTiles { rows: tile.rows, keys: tile.keys })?;
+                .ok_or(KernelError::TooManyTiles { rows: tile.rows, keys: tile.keys })?;
         }
         let by_query = by_key.transposed(key_tiles, time.div_ceil(tile.rows), rows.len());
         Ok(Self { batch: rows.len(), time, tile, by_query, by_key })
@@ -118,18 +118,26 @@ impl Schedule {
     }
 }
 
-fn check(index: usize, row: &IntervalRow<'_>, time: usize) -> Result<(), LayoutError> {
-    crate::sequence::index(time)?;
-    let lengths = [Some(row.ends.len()), row.window.map(|window| window.positions.len())];
-    if let Some(found) = lengths.into_iter().flatten().find(|&found| found != time) {
-        return Err(LayoutError::RowLength { row: index, expected: time, found });
+fn check(index: usize, row: &IntervalRow<'_>, time: usize) -> Result<(), KernelError> {
+    if i32::try_from(time).is_err() {
+        return Err(KernelError::TooLong { time });
     }
-    let inside =
-        |token: usize, end: i32| usize::try_from(end).is_ok_and(|end| token <= end && end <= time);
-    match row.ends.iter().enumerate().find(|&(token, &end)| !inside(token, end)) {
-        Some((token, &end)) => Err(LayoutError::IntervalEnd { row: index, token, end, time }),
-        None => Ok(()),
+    let positions = row.window.map(|window| ("positions", window.positions.len()));
+    for (array, found) in [Some(("ends", row.ends.len())), positions].into_iter().flatten() {
+        if found != time {
+            return Err(KernelError::RowLength { array, row: index, expected: time, found });
+        }
     }
+    for (token, &end) in row.ends.iter().enumerate() {
+        match usize::try_from(end) {
+            Ok(end_index) if end_index > time => {
+                return Err(KernelError::EndBeyondRow { row: index, token, end, time });
+            }
+            Ok(end_index) if end_index >= token => {}
+            _ => return Err(KernelError::EndBeforeToken { row: index, token, end }),
+        }
+    }
+    Ok(())
 }
 
 /// Smallest and greatest value of a tile.

@@ -3,8 +3,10 @@
 //! throughout, and no tile is listed without a visible pair unless a bound over its keys cannot
 //! tell.
 
-use pleach_layout::{
-    IntervalRow, LayoutError, NamedProblem, Schedule, TileLists, TileSize, Window,
+use pleach_kernels::{
+    KernelError,
+    problem::NamedProblem,
+    schedule::{IntervalRow, Schedule, TileLists, TileSize, Window},
 };
 use proptest::prelude::*;
 
@@ -153,22 +155,22 @@ fn what_cannot_be_planned_is_refused() {
         let rows_of: Vec<_> = ends.iter().map(|ends| IntervalRow { ends, window: None }).collect();
         Schedule::plan(&rows_of, TileSize { rows, keys }).unwrap_err()
     };
-    assert_eq!(plan(&[&[1]], 0, 4), LayoutError::EmptyTile);
-    assert_eq!(plan(&[&[1]], 4, 0), LayoutError::EmptyTile);
+    assert_eq!(plan(&[&[1]], 0, 4), KernelError::EmptyTile);
+    assert_eq!(plan(&[&[1]], 4, 0), KernelError::EmptyTile);
     assert_eq!(
         plan(&[&[1], &[1, 2]], 4, 4),
-        LayoutError::RowLength { row: 1, expected: 1, found: 2 }
+        KernelError::RowLength { array: "ends", row: 1, expected: 1, found: 2 }
     );
-    assert_eq!(
-        plan(&[&[2, 0]], 4, 4),
-        LayoutError::IntervalEnd { row: 0, token: 1, end: 0, time: 2 }
-    );
+    assert_eq!(plan(&[&[2, 0]], 4, 4), KernelError::EndBeforeToken { row: 0, token: 1, end: 0 });
     assert_eq!(
         plan(&[&[1], &[2]], 4, 4),
-        LayoutError::IntervalEnd { row: 1, token: 0, end: 2, time: 1 }
+        KernelError::EndBeyondRow { row: 1, token: 0, end: 2, time: 1 }
     );
     let window = Window { positions: &[0], length: 4 };
     let short = [IntervalRow { ends: &[2, 2], window: Some(window) }];
     let refused = Schedule::plan(&short, TileSize { rows: 4, keys: 4 }).unwrap_err();
-    assert_eq!(refused, LayoutError::RowLength { row: 0, expected: 2, found: 1 });
+    assert_eq!(
+        refused,
+        KernelError::RowLength { array: "positions", row: 0, expected: 2, found: 1 }
+    );
 }

@@ -4,7 +4,7 @@
 //! apart, at ordinary scores and at scores so large that the softmax is saturated.
 use crate::oracle::{Naive, Part, Random, Runner, Target, kernels};
 use pleach_kernels::Execution;
-use pleach_layout::NamedProblem;
+use pleach_kernels::problem::NamedProblem;
 
 const TIME: usize = 700;
 /// What the usual scale is multiplied by; at 30 a row's weight lies almost wholly on one key.
