@@ -233,7 +233,7 @@ pub(crate) fn eviction(tree: &BranchTree, context: &Context) -> Option<Eviction>
         Operation::Append(_) | Operation::Fork(_) => return None,
     };
     let before = tree.parent(id).and_then(|parent| tree.context(parent)).map_or(0, Context::tokens);
-    let removed: usize = context.removed().iter().map(pleach_tree::Span::len).sum();
+    let removed: usize = tree.removed(id).iter().map(pleach_tree::Span::len).sum();
     let chat_template = by.as_ref().is_some_and(by_chat_template);
     let location =
         tree.context_location(id).map_or_else(String::new, |at| format!("{}:{}", at.file, at.line));

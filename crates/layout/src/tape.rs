@@ -101,7 +101,7 @@ impl Tape {
     }
 
     fn evict(&mut self, tree: &BranchTree, id: ContextId) {
-        for span in tree.context(id).map(pleach_tree::Context::removed).unwrap_or_default() {
+        for span in tree.removed(id) {
             self.kill(*span);
         }
     }

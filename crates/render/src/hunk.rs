@@ -1,6 +1,7 @@
 //! How two lists of a context differ.
+use pleach_tree::diff::Diff;
 use pleach_tree::{SegmentId, Span};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A place where a list lost or got something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,34 +29,37 @@ pub(super) fn hunks(
     to: &[Span],
     whole: impl Fn(SegmentId) -> Span,
 ) -> Option<Vec<Hunk>> {
-    let places: FxHashMap<SegmentId, usize> =
-        from.iter().enumerate().map(|(index, span)| (span.segment, index)).collect();
-    if places.len() != from.len() {
+    let ids = |list: &[Span]| list.iter().map(|span| span.segment).collect::<Vec<_>>();
+    let (old, new) = (ids(from), ids(to));
+    let standing: FxHashSet<SegmentId> = old.iter().copied().collect();
+    if standing.len() != old.len() {
         return None;
     }
+    let diff = Diff::new(&old, &new, 1);
+    let kept = diff.kept().iter().flat_map(|run| (run.old..run.old_end()).zip(run.new..));
+    let end = (from.len(), to.len());
     let mut hunks = Vec::new();
     let mut hunk = Hunk::default();
-    let mut at = 0;
-    for span in to {
-        match places.get(&span.segment) {
-            None if *span == whole(span.segment) => hunk.inserted.push(span.segment),
-            Some(&place)
-                if place >= at
-                    && from[place].start <= span.start
-                    && span.end <= from[place].end =>
-            {
-                let old = from[place];
-                hunk.removed.extend_from_slice(&from[at..place]);
-                hunk.removed.extend(rest(Span { end: span.start, ..old }));
-                hunks.push(std::mem::take(&mut hunk));
-                hunk.after = Some(span.segment);
-                hunk.removed.extend(rest(Span { start: span.end, ..old }));
-                at = place + 1;
+    let (mut old_at, mut new_at) = (0, 0);
+    for (place, at) in kept.chain([end]) {
+        for span in &to[new_at..at] {
+            if standing.contains(&span.segment) || *span != whole(span.segment) {
+                return None;
             }
-            _ => return None,
+            hunk.inserted.push(span.segment);
         }
+        hunk.removed.extend_from_slice(&from[old_at..place]);
+        if let (Some(&before), Some(&span)) = (from.get(place), to.get(at)) {
+            if span.start < before.start || before.end < span.end {
+                return None;
+            }
+            hunk.removed.extend(rest(Span { end: span.start, ..before }));
+            hunks.push(std::mem::take(&mut hunk));
+            hunk.after = Some(span.segment);
+            hunk.removed.extend(rest(Span { start: span.end, ..before }));
+        }
+        (old_at, new_at) = (place + 1, at + 1);
     }
-    hunk.removed.extend_from_slice(&from[at..]);
     hunk.tail = true;
     hunks.push(hunk);
     hunks.retain(|hunk| !hunk.is_empty());

@@ -157,8 +157,7 @@ impl<'t> Rewriter<'_, 't> {
         let plan = match operation {
             Operation::Append(_) => Plan::edits(&before, target, true, &mut self.table)?,
             Operation::Evict(record) => {
-                let left: FxHashSet<u32> =
-                    self.numbers(self.tree.context(context).into_iter().flat_map(|c| c.removed()));
+                let left: FxHashSet<u32> = self.numbers(self.tree.removed(context).iter());
                 let placed =
                     record.replacement.iter().flat_map(|replacement| &replacement.segments);
                 let placed: FxHashSet<u32> =

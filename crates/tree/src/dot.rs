@@ -22,9 +22,9 @@ impl BranchTree {
                 let called = node.id().and_then(|id| calls.get(&id)).map_or("", String::as_str);
                 format!("{}\\n{} tokens{called}", context(node.id()), node.tokens())
             },
-            |edge, _| {
-                let made = self.graph.edge_endpoints(edge).and_then(|(_, to)| self.graph[to].id());
-                made.and_then(|id| Some(describe(self.operation(id)?, self.context(id)?.removed())))
+            |_, change| {
+                self.operation_of(change)
+                    .map(|operation| describe(operation, change.removed()))
                     .unwrap_or_default()
             },
         );

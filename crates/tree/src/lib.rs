@@ -22,6 +22,7 @@
 mod branch;
 mod clip;
 mod compression;
+pub mod diff;
 mod dot;
 mod error;
 mod ids;
@@ -33,7 +34,9 @@ mod rollout;
 mod view;
 mod writer;
 
-pub use branch::{BranchTree, Context, Event, Operation, Piece, PieceId, Span, TreeBuilder};
+pub use branch::{
+    BranchTree, Change, Context, Event, Operation, Piece, PieceId, Span, TreeBuilder,
+};
 pub use clip::clip;
 pub use compression::compression;
 pub use error::{Diagnostic, Fault, Location, Report, Severity, TreeError};

@@ -90,11 +90,7 @@ impl<R: BufRead> JsonLines<R> {
                 Filled::End => self.done = true,
                 Filled::TooLong => {
                     let limit = self.options.max_line_bytes;
-                    report.fault(
-                        self.options.lenient,
-                        location.clone(),
-                        Fault::LineTooLong { limit },
-                    );
+                    report.fault(location.clone(), Fault::LineTooLong { limit });
                 }
                 Filled::Line { finished } => {
                     self.parse(&location, finished, out, report);
@@ -163,38 +159,33 @@ impl<R: BufRead> JsonLines<R> {
             out.push(value);
             return;
         }
-        let lenient = self.options.lenient;
         let mut faults = Vec::new();
         let text = mend(&self.buffer, &mut faults);
         for fault in faults {
-            report.fault(lenient, at.clone(), fault);
+            report.fault(at.clone(), fault);
         }
         let mut pieces = Vec::new();
         match split(&text, &mut pieces) {
             Ok(()) => {}
             Err(error) if error.is_eof() && !finished => {
-                report.fault(
-                    lenient,
-                    at.clone(),
-                    Fault::TruncatedLine { bytes: self.buffer.len() },
-                );
+                report.fault(at.clone(), Fault::TruncatedLine { bytes: self.buffer.len() });
                 return;
             }
             Err(error) => {
                 let message = format!("{} at byte {}", cause(&error), error.column());
-                report.fault(lenient, at.clone(), Fault::Json { message });
+                report.fault(at.clone(), Fault::Json { message });
                 return;
             }
         }
         if pieces.len() > 1 {
-            report.fault(lenient, at.clone(), Fault::GluedRecords { count: pieces.len() });
+            report.fault(at.clone(), Fault::GluedRecords { count: pieces.len() });
         }
         for piece in pieces {
             match serde_json::from_str(piece) {
                 Ok(value) => out.push(value),
                 Err(error) => {
                     let (key, message) = describe::<T>(piece, &error);
-                    report.fault(lenient, at.key(key), Fault::Field { message });
+                    report.fault(at.key(key), Fault::Field { message });
                 }
             }
         }
@@ -204,7 +195,7 @@ impl<R: BufRead> JsonLines<R> {
     /// read.
     fn first_line(&mut self, at: &Location, report: &mut Report) -> bool {
         if let Some(kind) = crate::compression(&self.buffer) {
-            report.fault(self.options.lenient, at.clone(), Fault::Compressed { kind: kind.into() });
+            report.fault(at.clone(), Fault::Compressed { kind: kind.into() });
             self.done = true;
             return true;
         }

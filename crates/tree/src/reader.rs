@@ -12,7 +12,8 @@ use crate::{BranchTree, Fault, JsonLines, Location, ReadOptions, Record, Report,
 /// use pleach_tree::{ReadOptions, Record, RecordReader, Report};
 /// let text = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}"#;
 /// let mut reader = RecordReader::new(text.as_bytes(), "example.jsonl", ReadOptions::STRICT);
-/// let (location, record) = reader.next_record(&mut Report::default())?.ok_or("no record")?;
+/// let mut report = Report::new(ReadOptions::STRICT);
+/// let (location, record) = reader.next_record(&mut report)?.ok_or("no record")?;
 /// assert_eq!(location.line, 1);
 /// assert!(matches!(record, Record::Header(_)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -72,8 +73,8 @@ impl BranchTree {
         options: ReadOptions,
     ) -> Result<(Self, Report), TreeError> {
         let name = name.into();
-        let mut report = Report::default();
-        let mut builder = TreeBuilder::new(options.lenient);
+        let mut report = Report::new(options);
+        let mut builder = TreeBuilder::new();
         let mut records = RecordReader::new(reader, Arc::clone(&name), options);
         loop {
             let next = records.next_record(&mut report);
@@ -83,7 +84,7 @@ impl BranchTree {
             }
         }
         if !builder.has_header() && !report.has_errors() {
-            report.fault(options.lenient, Location::line(&name, 1), Fault::MissingHeader);
+            report.fault(Location::line(&name, 1), Fault::MissingHeader);
         }
         builder.finish(report)
     }
@@ -99,13 +100,13 @@ impl BranchTree {
         options: ReadOptions,
     ) -> Result<(Self, Report), TreeError> {
         let name = name.into();
-        let mut report = Report::default();
-        let mut builder = TreeBuilder::new(options.lenient);
+        let mut report = Report::new(options);
+        let mut builder = TreeBuilder::new();
         for (record, line) in records.into_iter().zip(1..) {
             builder.push(Location::line(&name, line), record, &mut report);
         }
         if !builder.has_header() {
-            report.fault(options.lenient, Location::line(&name, 1), Fault::MissingHeader);
+            report.fault(Location::line(&name, 1), Fault::MissingHeader);
         }
         builder.finish(report)
     }

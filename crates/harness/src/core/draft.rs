@@ -25,7 +25,7 @@ impl Draft {
     pub(crate) fn new(harness: &str, fidelity: Fidelity, options: ReadOptions) -> Self {
         Self {
             ledger: Ledger::default(),
-            report: Report::default(),
+            report: Report::new(options),
             header: Header::new(harness, fidelity),
             options,
             names: Vec::new(),
@@ -54,7 +54,7 @@ impl Draft {
         message: impl Into<String>,
     ) -> bool {
         let fault = Fault::Harness { code, message: message.into() };
-        self.report.fault(self.options.lenient, at.key(key), fault)
+        self.report.fault(at.key(key), fault)
     }
 
     /// Notes what a reader should know although nothing had to be guessed.

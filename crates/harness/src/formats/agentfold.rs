@@ -61,7 +61,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut script = Script::new("agentfold", options);
     script.draft.header.fidelity = Fidelity::Inferred;
     let file = script.draft.file(&member);
-    let mut report = std::mem::take(&mut script.draft.report);
+    let mut report = script.draft.report.take();
     let mut count = 0;
     member.values(options, &mut report, |run: Run, at, _| {
         count += 1;

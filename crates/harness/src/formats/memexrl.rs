@@ -43,7 +43,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let member = input.main();
     let mut script = Script::new("memexrl", options);
     let file = script.draft.file(&member);
-    let mut report = std::mem::take(&mut script.draft.report);
+    let mut report = script.draft.report.take();
     let mut rollouts = Rollouts::default();
     member.values(options, &mut report, |value: Value, at, _| {
         rollouts.value(&mut script, &value, &Spot { file, at: at.clone() });

@@ -16,7 +16,7 @@ pub(crate) const FORMAT: Format = Format::new(
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let main = input.main();
     let io = |source| HarnessError::io(&main.name, source);
-    let (mut records, mut report) = (Vec::new(), Report::default());
+    let (mut records, mut report) = (Vec::new(), Report::new(options));
     let mut lines = RecordReader::new(main.open()?, main.name.clone(), options);
     while let Some((_, record)) = lines.next_record(&mut report).map_err(io)? {
         records.push(record);

@@ -57,7 +57,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let member = input.main();
     let mut script = Script::new("tc-rag", options);
     let file = script.draft.file(&member);
-    let mut report = std::mem::take(&mut script.draft.report);
+    let mut report = script.draft.report.take();
     let mut count = 0;
     member.values(options, &mut report, |run: Run, at, _| {
         count += 1;

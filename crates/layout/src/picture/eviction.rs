@@ -65,7 +65,7 @@ fn ranges(mut keys: Vec<usize>) -> Vec<Range<usize>> {
 }
 
 fn removed(tree: &BranchTree, context: ContextId) -> &[Span] {
-    tree.context(context).map(Context::removed).unwrap_or_default()
+    tree.removed(context)
 }
 
 fn evicts(tree: &BranchTree, context: ContextId) -> bool {

@@ -237,7 +237,7 @@ fn what_the_template_had_dropped_is_still_evicted_by_who_evicts_it() {
     let tree = strict(render(&template("qwen.jinja"), &tree(&[&TURNS[..], &more].concat())));
     let lines = lines(&tree);
     assert_eq!(lines[lines.len() - 2], "evict 3 by trim: ", "{lines:#?}");
-    let removed = tree.context(ContextId(3)).unwrap().removed();
+    let removed = tree.removed(ContextId(3));
     assert_eq!(tree.segment(removed[0].segment).unwrap().text.as_deref(), Some("R"));
     assert!(removed[0].is_empty());
 }

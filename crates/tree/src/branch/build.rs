@@ -1,32 +1,23 @@
 use indexmap::IndexMap;
-use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::check;
-use super::piece::Pieces;
 use super::tree::{BranchTree, Context, Event};
 use crate::{
-    CacheSemantics, ContextId, Fault, Fidelity, Generation, GenerationId, Header, Location,
-    Outcome, PieceId, Record, Report, Segment, SegmentId, Severity, TreeError,
+    CacheSemantics, ContextId, Fault, Fidelity, Generation, Header, Location, Outcome, PieceId,
+    Record, Report, Segment, SegmentId, Severity, TreeError,
 };
 
 /// Builds a [`BranchTree`] from records in file order, checking each against those above it.
 #[derive(Debug)]
 pub struct TreeBuilder {
-    pub(super) lenient: bool,
-    pub(super) header: Option<Header>,
-    pub(super) headless: bool,
-    pub(super) records: Vec<Record>,
-    pub(super) locations: Vec<Location>,
-    pub(super) segments: FxHashMap<SegmentId, usize>,
-    pub(super) contexts: FxHashMap<ContextId, NodeIndex>,
-    pub(super) graph: DiGraph<Context, usize>,
+    pub(super) tree: BranchTree,
     pub(super) origin: NodeIndex,
-    pub(super) pieces: Pieces,
-    pub(super) generations: IndexMap<GenerationId, usize>,
-    pub(super) outcomes: IndexMap<String, usize>,
-    pub(super) owners: FxHashMap<SegmentId, GenerationId>,
-    pub(super) events: Vec<Event>,
+    /// Whether a record stood before the header.
+    headless: bool,
+    /// Whether a record at fault is left out whole, and not only what of it is at fault.
+    pub(super) refuses: bool,
     pub(super) state: State,
 }
 
@@ -48,51 +39,34 @@ pub(super) struct State {
     pub(super) newest: FxHashMap<ContextId, ContextId>,
 }
 
+impl Default for TreeBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TreeBuilder {
-    /// A builder that rejects faults, or repairs what can be repaired where `lenient`.
-    pub fn new(lenient: bool) -> Self {
-        let mut graph = DiGraph::new();
-        let origin = graph.add_node(Context {
-            id: None,
-            root: None,
-            tail: None,
-            tokens: 0,
-            removed: Vec::new(),
-            record: None,
-        });
-        Self {
-            lenient,
-            header: None,
-            headless: false,
-            records: Vec::new(),
-            locations: Vec::new(),
-            segments: FxHashMap::default(),
-            contexts: FxHashMap::default(),
-            graph,
-            origin,
-            pieces: Pieces::default(),
-            generations: IndexMap::new(),
-            outcomes: IndexMap::new(),
-            owners: FxHashMap::default(),
-            events: Vec::new(),
-            state: State::default(),
-        }
+    /// A builder of an empty tree.
+    pub fn new() -> Self {
+        let mut tree = BranchTree::default();
+        let origin = tree.graph.add_node(Context { id: None, root: None, tail: None, tokens: 0 });
+        Self { tree, origin, headless: false, refuses: false, state: State::default() }
     }
 
     /// Whether a header was read.
     pub fn has_header(&self) -> bool {
-        self.header.is_some()
+        self.tree.header.is_some()
     }
 
-    /// Takes the next record; faults go into `report`.
+    /// Takes the next record; faults go into `report`, which says whether they are repaired.
     pub fn push(&mut self, at: Location, record: Record, report: &mut Report) {
         if !matches!(record, Record::Header(_))
-            && self.header.is_none()
+            && self.tree.header.is_none()
             && !self.headless
             && !report.has_errors()
         {
             self.headless = true;
-            report.fault(self.lenient, at.clone(), Fault::MissingHeader);
+            report.fault(at.clone(), Fault::MissingHeader);
         }
         if self.repeats(&record) {
             return;
@@ -124,26 +98,13 @@ impl TreeBuilder {
             report.warn(first, Fault::UnknownType { tag, count });
         }
         report.sort();
-        if self.lenient {
+        if report.is_lenient() {
             self.lower_fidelity(&report);
         }
-        let Some(header) = self.header.take().filter(|_| !report.has_errors()) else {
+        if self.tree.header.is_none() || report.has_errors() {
             return Err(TreeError::Rejected(report));
-        };
-        let tree = BranchTree {
-            header,
-            records: self.records,
-            locations: self.locations,
-            segments: self.segments,
-            contexts: self.contexts,
-            graph: self.graph,
-            pieces: self.pieces,
-            generations: self.generations,
-            outcomes: self.outcomes,
-            owners: self.owners,
-            events: self.events,
-        };
-        Ok((tree, report))
+        }
+        Ok((self.tree, report))
     }
 
     /// Whether the record makes a context that the same record has made above.
@@ -155,8 +116,8 @@ impl TreeBuilder {
             Record::Fork(fork) => fork.context,
             _ => return false,
         };
-        let first = self.contexts.get(&made).and_then(|&node| self.graph[node].record);
-        first.is_some_and(|first| self.records[first] == *record)
+        let first = self.tree.made(made).map(|(_, change)| change.record);
+        first.is_some_and(|first| self.tree.records[first] == *record)
     }
 
     /// What was repaired may not be what the policy saw, and the header says so.
@@ -166,114 +127,117 @@ impl TreeBuilder {
         if !report.of(Severity::Repaired).any(|diagnostic| loses(&diagnostic.fault)) {
             return;
         }
-        let kept = self.records.iter_mut().find_map(|record| match record {
-            Record::Header(header) => Some(header),
-            _ => None,
-        });
-        for header in kept.into_iter().chain(&mut self.header) {
+        if let Some(Record::Header(header)) =
+            self.tree.header.map(|header| &mut self.tree.records[header])
+        {
             header.fidelity = Fidelity::Inferred;
         }
     }
 
-    /// Stores a record and returns its index.
-    pub(super) fn keep(&mut self, at: Location, record: Record) -> usize {
-        self.records.push(record);
-        self.locations.push(at);
-        self.records.len() - 1
+    /// Whether the record at hand is at fault and to be left out whole.
+    pub(super) fn refused(&mut self, report: &Report) -> bool {
+        let refused = self.refuses && report.has_errors();
+        if refused {
+            self.state.current = None;
+            self.state.present.clear();
+        }
+        refused
     }
 
-    pub(super) fn segment(&self, id: SegmentId) -> Option<&Segment> {
-        match &self.records[*self.segments.get(&id)?] {
-            Record::Segment(segment) => Some(segment),
-            _ => None,
-        }
+    /// Stores a record and returns its index.
+    pub(super) fn keep(&mut self, at: Location, record: Record) -> usize {
+        self.tree.records.push(record);
+        self.tree.locations.push(at);
+        self.tree.records.len() - 1
     }
 
     pub(super) fn extent(&self, id: SegmentId) -> u32 {
-        self.segment(id).map_or(0, |segment| u32::try_from(segment.extent()).unwrap_or(u32::MAX))
+        self.tree
+            .segment(id)
+            .map_or(0, |segment| u32::try_from(segment.extent()).unwrap_or(u32::MAX))
     }
 
     pub(super) fn kv_evict(&self) -> bool {
-        self.header.as_ref().is_some_and(|header| header.cache == CacheSemantics::KvEvict)
+        self.tree.written_header().is_some_and(|header| header.cache == CacheSemantics::KvEvict)
     }
 
     pub(super) fn tail(&self, context: ContextId) -> Option<PieceId> {
-        self.contexts.get(&context).and_then(|&node| self.graph[node].tail)
+        self.tree.contexts.get(&context).and_then(|&node| self.tree.graph[node].tail)
     }
 
     fn push_header(&mut self, at: Location, header: Header, report: &mut Report) {
-        if self.header.is_some() {
-            report.fault(self.lenient, at, Fault::SecondHeader);
+        if self.has_header() {
+            report.fault(at, Fault::SecondHeader);
             return;
         }
         if header.version != 1 {
-            report.fault(
-                self.lenient,
-                at.key("version"),
-                Fault::UnsupportedVersion { version: header.version },
-            );
+            report.fault(at.key("version"), Fault::UnsupportedVersion { version: header.version });
         }
-        self.header = Some(header.clone());
-        self.keep(at, Record::Header(header));
+        if !self.refused(report) {
+            self.tree.header = Some(self.keep(at, Record::Header(header)));
+        }
     }
 
     fn push_segment(&mut self, at: Location, mut segment: Segment, report: &mut Report) {
-        if let Some(first) = self.segment(segment.id) {
+        if let Some(first) = self.tree.segment(segment.id) {
             if *first != segment {
                 let fault = Fault::DuplicateId { what: "segment", id: segment.id.0 };
-                report.fault(self.lenient, at.key("id"), fault);
+                report.fault(at.key("id"), fault);
             }
             return;
         }
-        let vocab = self.header.as_ref().and_then(|header| header.tokenizer.as_ref()?.vocab_size);
-        check::segment(self.lenient, vocab, &mut segment, &at, report);
+        let vocab =
+            self.tree.written_header().and_then(|header| header.tokenizer.as_ref()?.vocab_size);
+        check::segment(vocab, &mut segment, &at, report);
+        if self.refused(report) {
+            return;
+        }
         let id = segment.id;
         for call in &segment.calls {
             self.state.calls.insert(call.clone(), id);
         }
         let index = self.keep(at, Record::Segment(segment));
-        self.segments.insert(id, index);
+        self.tree.segments.insert(id, index);
     }
 
     fn push_outcome(&mut self, at: Location, outcome: Outcome, report: &mut Report) {
-        if let Some(&first) = self.outcomes.get(&outcome.rollout) {
-            if self.records[first] != Record::Outcome(outcome.clone()) {
-                report.fault(
-                    self.lenient,
-                    at.key("rollout"),
-                    Fault::SecondOutcome { rollout: outcome.rollout },
-                );
+        if let Some(&first) = self.tree.outcomes.get(&outcome.rollout) {
+            if self.tree.records[first] != Record::Outcome(outcome.clone()) {
+                report.fault(at.key("rollout"), Fault::SecondOutcome { rollout: outcome.rollout });
             }
             return;
         }
         let rollout = outcome.rollout.clone();
         let index = self.keep(at, Record::Outcome(outcome));
-        self.outcomes.insert(rollout, index);
+        self.tree.outcomes.insert(rollout, index);
     }
 
     fn push_generation(&mut self, at: Location, mut generation: Generation, report: &mut Report) {
-        if let Some(&first) = self.generations.get(&generation.id) {
-            if self.records[first] != Record::Generation(generation.clone()) {
+        if let Some(&first) = self.tree.generations.get(&generation.id) {
+            if self.tree.records[first] != Record::Generation(generation.clone()) {
                 let fault = Fault::DuplicateId { what: "generation", id: generation.id.0 };
-                report.fault(self.lenient, at.key("id"), fault);
+                report.fault(at.key("id"), fault);
             }
             return;
         }
-        if !self.contexts.contains_key(&generation.context) {
-            report.fault(
-                self.lenient,
-                at.key("context"),
-                Fault::MissingContext { context: generation.context },
-            );
+        if !self.tree.contexts.contains_key(&generation.context) {
+            report.fault(at.key("context"), Fault::MissingContext { context: generation.context });
             return;
         }
         self.check_generation(&at, &mut generation, report);
+        if self.refused(report) {
+            return;
+        }
+        if let Some(root) = self.tree.graph[self.tree.contexts[&generation.context]].root {
+            let thread = (generation.rollout.clone(), generation.thread.clone());
+            self.state.roots.entry(thread).or_insert(root);
+        }
         let id = generation.id;
         for &segment in &generation.output {
-            self.owners.entry(segment).or_insert(id);
+            self.tree.owners.entry(segment).or_insert(id);
         }
         let index = self.keep(at, Record::Generation(generation));
-        self.generations.insert(id, index);
-        self.events.push(Event::Generation(id));
+        self.tree.generations.insert(id, index);
+        self.tree.events.push(Event::Generation(id));
     }
 }

@@ -3,27 +3,26 @@ use crate::{Fault, Location, LossRun, Report, Segment};
 
 /// Checks a segment's token lists and takes out what lenient reading drops.
 pub(super) fn segment(
-    lenient: bool,
     vocab: Option<u32>,
     segment: &mut Segment,
     at: &Location,
     report: &mut Report,
 ) {
     if segment.tokens.is_none() && segment.text.is_none() {
-        report.fault(lenient, at.clone(), Fault::NoContent { segment: segment.id });
+        report.fault(at.clone(), Fault::NoContent { segment: segment.id });
     }
     if let (Some(vocab), Some(tokens)) = (vocab, &segment.tokens)
         && let Some((index, &token)) = tokens.iter().enumerate().find(|(_, token)| **token >= vocab)
     {
         let fault = Fault::OutsideVocabulary { segment: segment.id, token, vocab };
-        report.fault(lenient, at.key(format!("tokens[{index}]")), fault);
+        report.fault(at.key(format!("tokens[{index}]")), fault);
     }
     if let Some((key, fault)) = logprobs(segment) {
-        report.fault(lenient, at.key(key), fault);
+        report.fault(at.key(key), fault);
         segment.logprobs = None;
     }
     if let Some(fault) = segment.loss.as_ref().and_then(|runs| loss(segment, runs)) {
-        report.fault(lenient, at.key("loss"), fault);
+        report.fault(at.key("loss"), fault);
         segment.loss = None;
     }
 }

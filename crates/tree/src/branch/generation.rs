@@ -24,26 +24,25 @@ impl TreeBuilder {
     ///
     /// What is text yet is checked once it is tokens: a chat template may put glue before it.
     fn check_prefix(&mut self, at: &Location, generation: &Generation, report: &mut Report) {
-        if self.graph[self.contexts[&generation.context]].tokens > 0 {
+        if self.tree.graph[self.tree.contexts[&generation.context]].tokens > 0 {
             return;
         }
         let first = generation
             .output
             .iter()
             .find(|&&id| self.extent(id) > 0)
-            .and_then(|id| self.segments.get(id));
-        let Some(Record::Segment(segment)) = first.map(|&index| &mut self.records[index]) else {
+            .and_then(|id| self.tree.segments.get(id));
+        let Some(Record::Segment(segment)) = first.map(|&index| &mut self.tree.records[index])
+        else {
             return;
         };
         let trained =
-            segment.declared_weight(0) != Some(0.0) && !self.owners.contains_key(&segment.id);
+            segment.declared_weight(0) != Some(0.0) && !self.tree.owners.contains_key(&segment.id);
         if segment.origin == Origin::Policy && segment.tokens.is_some() && trained {
-            report.fault(
-                self.lenient,
-                at.key("context"),
-                Fault::EmptyPrefix { generation: generation.id },
-            );
-            segment.unweight_first();
+            let fault = Fault::EmptyPrefix { generation: generation.id };
+            if !report.fault(at.key("context"), fault) {
+                segment.unweight_first();
+            }
         }
     }
 
@@ -53,10 +52,10 @@ impl TreeBuilder {
         let output = std::mem::take(&mut generation.output);
         for (index, segment) in output.into_iter().enumerate() {
             let key = || at.key(format!("output[{index}]"));
-            if !self.segments.contains_key(&segment) {
-                report.fault(self.lenient, key(), Fault::MissingSegment { segment });
+            if !self.tree.segments.contains_key(&segment) {
+                report.fault(key(), Fault::MissingSegment { segment });
             } else if self.state.present.contains(&segment) || !seen.insert(segment) {
-                report.fault(self.lenient, key(), Fault::DuplicateIdentity { segment });
+                report.fault(key(), Fault::DuplicateIdentity { segment });
             } else {
                 generation.output.push(segment);
             }
@@ -64,23 +63,20 @@ impl TreeBuilder {
     }
 
     fn check_thread(&mut self, at: &Location, generation: &mut Generation, report: &mut Report) {
-        let context = &self.graph[self.contexts[&generation.context]];
+        let context = &self.tree.graph[self.tree.contexts[&generation.context]];
         let Some(root) = context.root else { return };
         if self.kv_evict() && self.state.newest.get(&root) != Some(&generation.context) {
-            report.fault(
-                self.lenient,
-                at.key("context"),
-                Fault::ForkUnderKvEvict { context: generation.context },
-            );
+            report
+                .fault(at.key("context"), Fault::ForkUnderKvEvict { context: generation.context });
         }
         let thread = (generation.rollout.clone(), generation.thread.clone());
-        let first = *self.state.roots.entry(thread).or_insert(root);
+        let first = self.state.roots.get(&thread).copied().unwrap_or(root);
         if first != root {
             let fault = Fault::SecondRoot { thread: generation.thread.clone(), root, first };
-            report.fault(self.lenient, at.key("thread"), fault);
+            report.fault(at.key("thread"), fault);
             let mut renamed =
                 (generation.rollout.clone(), format!("{}~{}", generation.thread, root.0));
-            while *self.state.roots.entry(renamed.clone()).or_insert(root) != root {
+            while self.state.roots.get(&renamed).is_some_and(|&other| other != root) {
                 renamed.1.push('~');
             }
             generation.thread = renamed.1;
@@ -94,14 +90,15 @@ impl TreeBuilder {
         report: &mut Report,
     ) {
         for (index, id) in generation.output.iter_mut().enumerate() {
-            let (Some(&first), Some(segment)) = (self.owners.get(id), self.segment(*id)) else {
+            let (Some(&first), Some(segment)) = (self.tree.owners.get(id), self.tree.segment(*id))
+            else {
                 continue;
             };
             if segment.origin == Origin::Policy && has_loss(segment) {
                 let fault = Fault::TrainedTwice { segment: *id, first, second: generation.id };
                 let copy = segment.clone();
-                report.fault(self.lenient, at.key(format!("output[{index}]")), fault);
-                if self.lenient {
+                report.fault(at.key(format!("output[{index}]")), fault);
+                if report.is_lenient() {
                     *id = self.keep_copy(at, copy);
                 }
             }
@@ -114,7 +111,7 @@ impl TreeBuilder {
         copy.id = (0..=u32::MAX)
             .rev()
             .map(SegmentId)
-            .find(|id| !self.segments.contains_key(id))
+            .find(|id| !self.tree.segments.contains_key(id))
             .unwrap_or(copy.id);
         let end = copy.extent() as u32;
         copy.loss = copy
@@ -123,17 +120,18 @@ impl TreeBuilder {
             .then(|| (0..end.min(1)).map(|start| LossRun { start, end, weight: 0.0 }).collect());
         let id = copy.id;
         let index = self.keep(at.clone(), Record::Segment(copy));
-        self.segments.insert(id, index);
+        self.tree.segments.insert(id, index);
         id
     }
 
     fn check_prompt(&self, at: &Location, generation: &mut Generation, report: &mut Report) {
-        let path = self.pieces.path(self.tail(generation.context));
+        let path = self.tree.pieces.path(self.tail(generation.context));
         let context: Vec<u32> = path
             .into_iter()
             .flat_map(|piece| {
-                let span = self.pieces.span(piece);
+                let span = self.tree.pieces.span(piece);
                 let tokens = self
+                    .tree
                     .segment(span.segment)
                     .and_then(|segment| segment.tokens.as_deref())
                     .unwrap_or_default();
@@ -153,7 +151,7 @@ impl TreeBuilder {
         let (context, recorded) = (self.window(&context, first), self.window(recorded, first));
         let fault =
             Fault::PromptMismatch { generation: generation.id, at: first, context, recorded };
-        report.fault(self.lenient, at.key("prompt_tokens"), fault);
+        report.fault(at.key("prompt_tokens"), fault);
         generation.prompt_tokens = None;
     }
 
@@ -167,6 +165,7 @@ impl TreeBuilder {
     /// in.
     pub(super) fn check_loss(&mut self, report: &mut Report) {
         let unsampled: Vec<usize> = self
+            .tree
             .records
             .iter()
             .enumerate()
@@ -179,26 +178,26 @@ impl TreeBuilder {
             .map(|(index, _)| index)
             .collect();
         for index in unsampled {
-            if let Record::Segment(segment) = &mut self.records[index] {
+            if let Record::Segment(segment) = &mut self.tree.records[index] {
                 let fault = Fault::LossNotSampled { segment: segment.id };
-                report.fault(self.lenient, self.locations[index].key("loss"), fault);
+                report.fault(self.tree.locations[index].key("loss"), fault);
                 segment.loss = None;
             }
         }
     }
 
     fn sampled(&self, segment: &Segment) -> bool {
-        segment.origin == Origin::Policy && self.owners.contains_key(&segment.id)
+        segment.origin == Origin::Policy && self.tree.owners.contains_key(&segment.id)
     }
 
     /// Makes `state.present` hold the segments of a context.
     pub(super) fn make_current(&mut self, context: crate::ContextId) {
         if self.state.current != Some(context) {
             self.state.current = Some(context);
-            let path = self.pieces.path(self.tail(context));
+            let path = self.tree.pieces.path(self.tail(context));
             self.state.present = path
                 .into_iter()
-                .map(|piece| self.pieces.span(piece).segment)
+                .map(|piece| self.tree.pieces.span(piece).segment)
                 .collect::<FxHashSet<SegmentId>>();
         }
     }

@@ -10,4 +10,4 @@ mod tree;
 
 pub use build::TreeBuilder;
 pub use piece::{Piece, PieceId, Span};
-pub use tree::{BranchTree, Context, Event, Operation};
+pub use tree::{BranchTree, Change, Context, Event, Operation};

@@ -23,8 +23,8 @@ impl TreeBuilder {
         for (index, mut entry) in listed.into_iter().enumerate() {
             let at = at.key(format!("evicted[{index}]"));
             let segment = entry.segment;
-            let Some(found) = self.segment(segment) else {
-                report.fault(self.lenient, at, Fault::MissingSegment { segment });
+            let Some(found) = self.tree.segment(segment) else {
+                report.fault(at, Fault::MissingSegment { segment });
                 continue;
             };
             if let Some(range) = entry.tokens {
@@ -44,11 +44,7 @@ impl TreeBuilder {
                 } else {
                     at.key.clone()
                 };
-                report.fault(
-                    self.lenient,
-                    at.key(key),
-                    Fault::EvictedNotInContext { segment, start, end, from },
-                );
+                report.fault(at.key(key), Fault::EvictedNotInContext { segment, start, end, from });
                 record.evicted.extend(
                     inside.into_iter().map(|(start, end)| Evicted::range(segment, start, end)),
                 );
@@ -68,16 +64,12 @@ impl TreeBuilder {
     ) -> Option<(u32, u32)> {
         let (segment, len) = (of.id, of.extent());
         if of.tokens.is_none() {
-            report.fault(self.lenient, at.clone(), Fault::RangeWithoutTokens { segment });
+            report.fault(at.clone(), Fault::RangeWithoutTokens { segment });
             return None;
         }
         let empty = start == end && len > 0;
         if start > end || end as usize > len || empty {
-            report.fault(
-                self.lenient,
-                at.clone(),
-                Fault::RangeOutside { segment, start, end, len },
-            );
+            report.fault(at.clone(), Fault::RangeOutside { segment, start, end, len });
         }
         let end = end.min(self.extent(segment));
         Some((start.min(end), end))
@@ -87,7 +79,7 @@ impl TreeBuilder {
     pub(super) fn merge(&self, at: &Location, record: &mut Evict, report: &mut Report) {
         let (ranges, overlapping) = Ranges::collect(&record.evicted, |id| self.extent(id));
         for &segment in &overlapping {
-            report.fault(self.lenient, at.key("evicted"), Fault::OverlappingRanges { segment });
+            report.fault(at.key("evicted"), Fault::OverlappingRanges { segment });
         }
         let listed = std::mem::take(&mut record.evicted);
         let whole: FxHashSet<SegmentId> = listed
@@ -123,20 +115,20 @@ impl TreeBuilder {
     ) {
         let Some(replacement) = &mut record.replacement else { return };
         if replacement.latent.is_some() && replacement.kind != crate::ReplacementKind::Latent {
-            report.fault(self.lenient, at.key("replacement.latent"), Fault::LatentKind);
+            report.fault(at.key("replacement.latent"), Fault::LatentKind);
             replacement.latent = None;
         }
         let mut present: FxHashSet<SegmentId> = before.iter().map(|span| span.segment).collect();
         let listed = std::mem::take(&mut replacement.segments);
         for (index, segment) in listed.into_iter().enumerate() {
             let at = at.key(format!("replacement.segments[{index}]"));
-            if !self.segments.contains_key(&segment) {
-                report.fault(self.lenient, at, Fault::MissingSegment { segment });
+            if !self.tree.segments.contains_key(&segment) {
+                report.fault(at, Fault::MissingSegment { segment });
             } else if record.evicted.iter().any(|entry| entry.segment == segment) {
-                report.fault(self.lenient, at, Fault::ReplacementEvicted { segment });
+                report.fault(at, Fault::ReplacementEvicted { segment });
                 record.evicted.retain(|entry| entry.segment != segment);
             } else if !present.insert(segment) {
-                report.fault(self.lenient, at, Fault::DuplicateIdentity { segment });
+                report.fault(at, Fault::DuplicateIdentity { segment });
             } else {
                 replacement.segments.push(segment);
             }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::build::TreeBuilder;
 use super::evict::{Cut, Ranges};
-use super::tree::{Context, Event};
+use super::tree::{Change, Context, Event};
 use crate::{
     Append, ByKind, ContextId, Evict, Evidence, Fault, Fork, Location, PieceId, Record, Replace,
     ReplacementKind, Report, Role, SegmentId, Span,
@@ -28,20 +28,23 @@ impl TreeBuilder {
         let listed = std::mem::take(&mut record.segments);
         for (index, segment) in listed.into_iter().enumerate() {
             let at = at.key(format!("segments[{index}]"));
-            if !self.segments.contains_key(&segment) {
-                report.fault(self.lenient, at, Fault::MissingSegment { segment });
+            if !self.tree.segments.contains_key(&segment) {
+                report.fault(at, Fault::MissingSegment { segment });
             } else if !self.state.present.insert(segment) {
-                report.fault(self.lenient, at, Fault::DuplicateIdentity { segment });
+                report.fault(at, Fault::DuplicateIdentity { segment });
             } else {
                 self.warn_unoffered(&at, record.from, segment, report);
                 self.warn_orphan(&at, segment, "", report);
                 record.segments.push(segment);
             }
         }
+        if self.refused(report) {
+            return;
+        }
         let spans: Vec<Span> = record.segments.iter().map(|&id| self.whole(id)).collect();
         let added: usize = spans.iter().map(Span::len).sum();
-        let tail = self.pieces.extend(self.graph[parent].tail, spans);
-        let tokens = self.graph[parent].tokens + added;
+        let tail = self.tree.pieces.extend(self.tree.graph[parent].tail, spans);
+        let tokens = self.tree.graph[parent].tokens + added;
         self.state.current = Some(record.context);
         self.add(at, record.context, parent, (tail, tokens, Vec::new()), Record::Append(record));
     }
@@ -51,13 +54,12 @@ impl TreeBuilder {
             return;
         };
         if self.kv_evict() && self.is_newest(parent, record.from) {
-            report.fault(
-                self.lenient,
-                at.clone(),
-                Fault::ForkUnderKvEvict { context: record.context },
-            );
+            report.fault(at.clone(), Fault::ForkUnderKvEvict { context: record.context });
         }
-        let (tail, tokens) = (self.graph[parent].tail, self.graph[parent].tokens);
+        if self.refused(report) {
+            return;
+        }
+        let (tail, tokens) = (self.tree.graph[parent].tail, self.tree.graph[parent].tokens);
         self.add(at, record.context, parent, (tail, tokens, Vec::new()), Record::Fork(record));
     }
 
@@ -69,13 +71,16 @@ impl TreeBuilder {
         let listed = std::mem::take(&mut record.segments);
         for (index, segment) in listed.into_iter().enumerate() {
             let at = at.key(format!("segments[{index}]"));
-            if !self.segments.contains_key(&segment) {
-                report.fault(self.lenient, at, Fault::MissingSegment { segment });
+            if !self.tree.segments.contains_key(&segment) {
+                report.fault(at, Fault::MissingSegment { segment });
             } else if !present.insert(segment) {
-                report.fault(self.lenient, at, Fault::DuplicateIdentity { segment });
+                report.fault(at, Fault::DuplicateIdentity { segment });
             } else {
                 record.segments.push(segment);
             }
+        }
+        if self.refused(report) {
+            return;
         }
         let spans: Vec<Span> = record.segments.iter().map(|&id| self.whole(id)).collect();
         let (path, before) = self.path_spans(record.from);
@@ -102,11 +107,7 @@ impl TreeBuilder {
         let (ranges, _) = Ranges::collect(&record.evicted, |id| self.extent(id));
         let cut = ranges.cut(&before);
         if cut.removed.is_empty() {
-            report.fault(
-                self.lenient,
-                at.key("evicted"),
-                Fault::EmptyEviction { context: record.context },
-            );
+            report.fault(at.key("evicted"), Fault::EmptyEviction { context: record.context });
             let segments =
                 record.replacement.map(|replacement| replacement.segments).unwrap_or_default();
             let mut extra = record.extra;
@@ -116,6 +117,9 @@ impl TreeBuilder {
             return self.append(at, parent, append, report);
         }
         let spans = self.placed(&at, &cut, &mut record, report);
+        if self.refused(report) {
+            return;
+        }
         let indexed = record
             .replacement
             .as_ref()
@@ -147,16 +151,12 @@ impl TreeBuilder {
         if let crate::Place::Index(index) = replacement.place
             && index as usize > pieces
         {
-            report.fault(
-                self.lenient,
-                at.key("replacement.place"),
-                Fault::PlaceOutside { index, pieces },
-            );
+            report.fault(at.key("replacement.place"), Fault::PlaceOutside { index, pieces });
             replacement.place = crate::Place::AfterKept;
         }
         let spans: Vec<Span> = replacement.segments.iter().map(|&id| self.whole(id)).collect();
         let system = |span: &Span| {
-            self.segment(span.segment).is_some_and(|segment| segment.role == Role::System)
+            self.tree.segment(span.segment).is_some_and(|segment| segment.role == Role::System)
         };
         let heads = cut.kept().take_while(system).count();
         cut.place(replacement.place, &spans, entries, heads)
@@ -165,12 +165,8 @@ impl TreeBuilder {
     fn check_author(&self, at: &Location, record: &mut Evict, report: &mut Report) {
         let Some(by) = &mut record.by else { return };
         let Some(generation) = by.generation else { return };
-        if !self.generations.contains_key(&generation) {
-            report.fault(
-                self.lenient,
-                at.key("by.generation"),
-                Fault::MissingGeneration { generation },
-            );
+        if !self.tree.generations.contains_key(&generation) {
+            report.fault(at.key("by.generation"), Fault::MissingGeneration { generation });
             (by.kind, by.generation) = (ByKind::Unknown, None);
         }
     }
@@ -184,31 +180,27 @@ impl TreeBuilder {
         report: &mut Report,
     ) -> Option<NodeIndex> {
         if from == Some(id) {
-            report.fault(self.lenient, at.key("from"), Fault::Cycle { context: id });
+            report.fault(at.key("from"), Fault::Cycle { context: id });
             return None;
         }
-        if self.contexts.contains_key(&id) {
-            report.fault(
-                self.lenient,
-                at.key("context"),
-                Fault::DuplicateId { what: "context", id: id.0 },
-            );
+        if self.tree.contexts.contains_key(&id) {
+            report.fault(at.key("context"), Fault::DuplicateId { what: "context", id: id.0 });
             return None;
         }
         let Some(from) = from else { return Some(self.origin) };
-        let Some(&node) = self.contexts.get(&from) else {
-            report.fault(self.lenient, at.key("from"), Fault::MissingContext { context: from });
+        let Some(&node) = self.tree.contexts.get(&from) else {
+            report.fault(at.key("from"), Fault::MissingContext { context: from });
             return None;
         };
         if self.kv_evict() && !self.is_newest(node, from) {
-            report.fault(self.lenient, at.key("from"), Fault::ForkUnderKvEvict { context: id });
+            report.fault(at.key("from"), Fault::ForkUnderKvEvict { context: id });
         }
         Some(node)
     }
 
     /// Whether nothing has been made under the root of a context since.
     fn is_newest(&self, node: NodeIndex, context: ContextId) -> bool {
-        self.graph[node].root.is_none_or(|root| self.state.newest.get(&root) == Some(&context))
+        self.tree.graph[node].root.is_none_or(|root| self.state.newest.get(&root) == Some(&context))
     }
 
     fn add(
@@ -219,17 +211,16 @@ impl TreeBuilder {
         made: (Option<PieceId>, usize, Vec<Span>),
         record: Record,
     ) {
-        let root = self.graph[parent].root.or(Some(id));
+        let root = self.tree.graph[parent].root.or(Some(id));
         let record = self.keep(at, record);
         let (tail, tokens, removed) = made;
-        let context = Context { id: Some(id), root, tail, tokens, removed, record: Some(record) };
-        let node = self.graph.add_node(context);
-        self.graph.add_edge(parent, node, record);
-        self.contexts.insert(id, node);
+        let node = self.tree.graph.add_node(Context { id: Some(id), root, tail, tokens });
+        self.tree.graph.add_edge(parent, node, Change { record, removed });
+        self.tree.contexts.insert(id, node);
         if let Some(root) = root {
             self.state.newest.insert(root, id);
         }
-        self.events.push(Event::Context(id));
+        self.tree.events.push(Event::Context(id));
     }
 
     fn whole(&self, segment: SegmentId) -> Span {
@@ -237,8 +228,8 @@ impl TreeBuilder {
     }
 
     fn path_spans(&self, context: ContextId) -> (Vec<PieceId>, Vec<Span>) {
-        let path = self.pieces.path(self.tail(context));
-        let spans = path.iter().map(|&piece| self.pieces.span(piece)).collect();
+        let path = self.tree.pieces.path(self.tail(context));
+        let spans = path.iter().map(|&piece| self.tree.pieces.span(piece)).collect();
         (path, spans)
     }
 
@@ -246,7 +237,7 @@ impl TreeBuilder {
     fn rebuild(&mut self, path: &[PieceId], before: &[Span], spans: &[Span]) -> Option<PieceId> {
         let shared = before.iter().zip(spans).take_while(|(a, b)| a == b).count();
         let parent = shared.checked_sub(1).map(|last| path[last]);
-        self.pieces.extend(parent, spans[shared..].iter().copied())
+        self.tree.pieces.extend(parent, spans[shared..].iter().copied())
     }
 
     fn note_evicted(&mut self, removed: &[Span], indexed: bool) {
@@ -266,13 +257,8 @@ impl TreeBuilder {
         if self.state.evicted.get(&segment) != Some(&false) {
             return;
         }
-        let Some(&start) = from.and_then(|from| self.contexts.get(&from)) else { return };
-        let up = |&node: &NodeIndex| {
-            self.graph.neighbors_directed(node, petgraph::Direction::Incoming).next()
-        };
-        let left =
-            |node: NodeIndex| self.graph[node].removed.iter().any(|span| span.segment == segment);
-        if std::iter::successors(Some(start), up).any(left) {
+        let left = |id: ContextId| self.tree.removed(id).iter().any(|span| span.segment == segment);
+        if from.is_some_and(|from| self.tree.ancestors(from).any(left)) {
             report.warn(at.clone(), Fault::UnofferedAppend { segment });
         }
     }
@@ -296,7 +282,8 @@ impl TreeBuilder {
         sent: &'static str,
         report: &mut Report,
     ) {
-        let Some(call) = self.segment(segment).and_then(|segment| segment.result_of.clone()) else {
+        let Some(call) = self.tree.segment(segment).and_then(|segment| segment.result_of.clone())
+        else {
             return;
         };
         let there =

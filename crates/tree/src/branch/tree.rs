@@ -1,6 +1,7 @@
 use indexmap::IndexMap;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
 use rustc_hash::FxHashMap;
 
 use super::piece::Pieces;
@@ -16,8 +17,6 @@ pub struct Context {
     pub(crate) root: Option<ContextId>,
     pub(crate) tail: Option<PieceId>,
     pub(crate) tokens: usize,
-    pub(crate) removed: Vec<Span>,
-    pub(crate) record: Option<usize>,
 }
 
 impl Context {
@@ -40,8 +39,24 @@ impl Context {
     pub fn tokens(&self) -> usize {
         self.tokens
     }
+}
 
-    /// What the operation that made it took out of the context before, in that context's order.
+/// An edge of the graph: which record made one context from another, and what it took out.
+///
+/// The record itself stands in the list of records; [`BranchTree::operation`] gives it.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub(crate) record: usize,
+    pub(crate) removed: Vec<Span>,
+}
+
+impl Change {
+    /// Index of its record among [`BranchTree::records`].
+    pub fn record(&self) -> usize {
+        self.record
+    }
+
+    /// What left the context before, in that context's order.
     pub fn removed(&self) -> &[Span] {
         &self.removed
     }
@@ -71,16 +86,18 @@ pub enum Event {
 
 /// What one file of eviction records says: segments, contexts, generations and outcomes.
 ///
+/// Contexts are the nodes and operations the edges of a petgraph graph, [`BranchTree::graph`].
 /// Built by [`BranchTree::read`] or a [`TreeBuilder`](crate::TreeBuilder), validated as it is
 /// built, and never changed after.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct BranchTree {
     pub(crate) records: Vec<Record>,
     pub(crate) locations: Vec<Location>,
-    pub(crate) header: Header,
+    /// Index of the header's record, which every finished tree has.
+    pub(crate) header: Option<usize>,
     pub(crate) segments: FxHashMap<SegmentId, usize>,
     pub(crate) contexts: FxHashMap<ContextId, NodeIndex>,
-    pub(crate) graph: DiGraph<Context, usize>,
+    pub(crate) graph: DiGraph<Context, Change>,
     pub(crate) pieces: Pieces,
     pub(crate) generations: IndexMap<GenerationId, usize>,
     pub(crate) outcomes: IndexMap<String, usize>,
@@ -91,7 +108,18 @@ pub struct BranchTree {
 impl BranchTree {
     /// The file's header.
     pub fn header(&self) -> &Header {
-        &self.header
+        match self.written_header() {
+            Some(header) => header,
+            None => unreachable!("a tree is finished with a header or not at all"),
+        }
+    }
+
+    /// The header as far as the file has been read.
+    pub(crate) fn written_header(&self) -> Option<&Header> {
+        match &self.records[self.header?] {
+            Record::Header(header) => Some(header),
+            _ => None,
+        }
     }
 
     /// All records, repaired ones as they were repaired, in file order.
@@ -117,11 +145,52 @@ impl BranchTree {
         self.graph.node_weights().filter(|context| context.id.is_some())
     }
 
+    /// The branch tree as a petgraph graph, for petgraph's algorithms.
+    ///
+    /// Its first node is the empty context that roots are appended to. [`BranchTree::node`] and
+    /// [`Context::id`] lead from an id to its node and back.
+    ///
+    /// ```
+    /// use petgraph::algo::dominators;
+    /// use petgraph::graph::NodeIndex;
+    /// use pleach_tree::{BranchTree, ContextId, ReadOptions};
+    /// let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+    /// {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+    /// {"t":"append","context":0,"from":null,"segments":[0]}
+    /// {"t":"fork","context":1,"from":0,"reason":"retry"}
+    /// {"t":"fork","context":2,"from":0,"reason":"subagent"}
+    /// "#;
+    /// let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+    /// let (graph, empty) = (tree.graph(), NodeIndex::new(0));
+    /// let above = dominators::simple_fast(graph, empty);
+    /// let fork = tree.node(ContextId(2)).ok_or("no such context")?;
+    /// let from = above.immediate_dominator(fork).ok_or("a root")?;
+    /// assert_eq!(graph[from].id(), Some(ContextId(0)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn graph(&self) -> &DiGraph<Context, Change> {
+        &self.graph
+    }
+
+    /// The node of a context in [`BranchTree::graph`].
+    pub fn node(&self, id: ContextId) -> Option<NodeIndex> {
+        self.contexts.get(&id).copied()
+    }
+
+    /// The edge that leads to a context, and the node that it comes from.
+    pub(super) fn made(&self, id: ContextId) -> Option<(NodeIndex, &Change)> {
+        let edge = self.graph.edges_directed(self.node(id)?, Direction::Incoming).next()?;
+        Some((edge.source(), edge.weight()))
+    }
+
     /// The operation that made a context.
     pub fn operation(&self, id: ContextId) -> Option<Operation<'_>> {
-        let node = *self.contexts.get(&id)?;
-        let edge = self.graph.edges_directed(node, Direction::Incoming).next()?;
-        match &self.records[*edge.weight()] {
+        self.operation_of(self.made(id)?.1)
+    }
+
+    /// The operation of an edge of [`BranchTree::graph`].
+    pub fn operation_of(&self, change: &Change) -> Option<Operation<'_>> {
+        match self.records.get(change.record)? {
             Record::Append(record) => Some(Operation::Append(record)),
             Record::Evict(record) => Some(Operation::Evict(record)),
             Record::Replace(record) => Some(Operation::Replace(record)),
@@ -130,18 +199,25 @@ impl BranchTree {
         }
     }
 
+    /// What the operation that made a context took out of the one before, in that one's order.
+    pub fn removed(&self, id: ContextId) -> &[Span] {
+        self.made(id).map_or(&[], |(_, change)| change.removed())
+    }
+
     /// The context that a context was made from, `None` for a root.
     pub fn parent(&self, id: ContextId) -> Option<ContextId> {
-        let node = *self.contexts.get(&id)?;
-        self.graph
-            .neighbors_directed(node, Direction::Incoming)
-            .next()
-            .and_then(|parent| self.graph[parent].id)
+        self.graph[self.made(id)?.0].id
+    }
+
+    /// A context and those that it descends from, the root last.
+    pub fn ancestors(&self, id: ContextId) -> impl Iterator<Item = ContextId> {
+        let start = self.contexts.contains_key(&id).then_some(id);
+        std::iter::successors(start, |&id| self.parent(id))
     }
 
     /// The contexts that were made from a context, in file order.
     pub fn children(&self, id: ContextId) -> Vec<ContextId> {
-        let Some(&node) = self.contexts.get(&id) else { return Vec::new() };
+        let Some(node) = self.node(id) else { return Vec::new() };
         let mut children: Vec<NodeIndex> =
             self.graph.neighbors_directed(node, Direction::Outgoing).collect();
         children.sort_unstable();
@@ -210,7 +286,7 @@ impl BranchTree {
 
     /// Where a context was defined.
     pub fn context_location(&self, id: ContextId) -> Option<&Location> {
-        Some(&self.locations[self.context(id)?.record?])
+        Some(&self.locations[self.made(id)?.1.record])
     }
 
     /// Where a segment was defined.

@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Fault;
+use crate::ReadOptions;
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,19 +78,37 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything that was found in one file, in the order of its lines.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Everything that was found in one file, in the order of its lines, and whether reading repairs
+/// it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// What was found.
     pub diagnostics: Vec<Diagnostic>,
+    lenient: bool,
 }
 
 impl Report {
-    /// Notes a fault; under `lenient` one that has a repair counts as repaired.
+    /// An empty report of reading with these options.
+    pub fn new(options: ReadOptions) -> Self {
+        Self { diagnostics: Vec::new(), lenient: options.lenient }
+    }
+
+    /// Takes out what was found, and leaves an empty report of the same reading.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        Self { diagnostics: std::mem::take(&mut self.diagnostics), lenient: self.lenient }
+    }
+
+    /// Whether faults that have a repair are repaired.
+    pub fn is_lenient(&self) -> bool {
+        self.lenient
+    }
+
+    /// Notes a fault; in lenient reading one that has a repair counts as repaired.
     ///
     /// Returns true where the fault stands as an error, so that a caller knows whether to repair.
-    pub fn fault(&mut self, lenient: bool, location: Location, fault: Fault) -> bool {
-        let repaired = lenient && fault.repair().is_some();
+    pub fn fault(&mut self, location: Location, fault: Fault) -> bool {
+        let repaired = self.lenient && fault.repair().is_some();
         let severity = if repaired { Severity::Repaired } else { Severity::Error };
         self.diagnostics.push(Diagnostic { location, severity, fault });
         !repaired

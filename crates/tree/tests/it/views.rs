@@ -100,7 +100,7 @@ fn a_context_knows_what_made_it_and_what_that_took_out() {
             assert_eq!(context.root(), Some(ContextId(0)));
             let from = tree.parent(id).map_or("nothing".to_string(), |from| from.to_string());
             let (list, removed) =
-                (written(tree.spans(id).unwrap()), written(context.removed().iter().copied()));
+                (written(tree.spans(id).unwrap()), written(tree.removed(id).iter().copied()));
             let at = tree.context_location(id).unwrap();
             format!(
                 "{at}: {operation} of {from} makes {id}: {list} ({} tokens), takes out [{removed}]",

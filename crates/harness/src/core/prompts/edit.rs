@@ -1,26 +1,18 @@
-//! A prompt that keeps blocks of the list before it, as evictions and what is put for them.
+//! A prompt that keeps runs of the list before it, as evictions and what is put for them.
 use std::ops::Range;
 
+use pleach_tree::diff::{Gap, KeptRun, moved};
 use pleach_tree::{
     By, ByKind, Evict, Evicted, Evidence, Extra, GenerationId, Place, Replace, Replacement,
     ReplacementKind, SegmentId,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::align::Block;
 use super::call::Call;
 use super::follow::{Prompts, Ready};
 use super::head::{Head, Heads};
 use super::{Id, Units};
 use crate::core::draft::Draft;
 use crate::core::ledger::Held;
-
-/// A stretch of the list before that is gone, and what stands there now; either may be empty.
-#[derive(Debug, Clone)]
-struct Hole {
-    old: Range<usize>,
-    new: Range<usize>,
-}
 
 /// An edit while it is written.
 struct Edit<'e> {
@@ -43,36 +35,35 @@ impl<U: Units> Prompts<U> {
         draft: &mut Draft,
         heads: &Heads,
         head: &Head,
-        blocks: &[Block],
+        kept: &[KeptRun],
         call: &Call,
     ) -> Ready {
-        let (held, end) = Self::start(draft, head, blocks);
+        let (held, end) = Self::start(draft, head, kept);
         let mut edit = Edit { head, heads, call, held, ids: vec![None; call.prompt.len()] };
-        for block in blocks {
-            for at in 0..block.len {
-                edit.ids[block.new + at] = Some(head.ids[block.old + at]);
+        for run in kept {
+            for at in 0..run.len {
+                edit.ids[run.new + at] = Some(head.ids[run.old + at]);
             }
         }
-        let mut holes = holes(blocks, end, call.prompt.len());
-        let tail = holes.pop().unwrap_or(Hole { old: end..end, new: 0..0 });
+        let mut gaps = gaps(kept, end, call.prompt.len());
+        let tail = gaps.pop().unwrap_or(Gap { old: end..end, new: 0..0 });
         if U::SPLITS {
-            holes
-                .iter_mut()
-                .filter(|hole| hole.old.is_empty())
-                .for_each(|hole| widen(hole, &mut edit.ids));
+            gaps.iter_mut()
+                .filter(|gap| gap.old.is_empty())
+                .for_each(|gap| widen(gap, &mut edit.ids));
         }
-        if !U::SPLITS
-            && (holes.iter().any(|hole| hole.old.is_empty())
-                || self.moves(head, &holes, &tail, call))
-        {
-            self.replace(draft, &mut edit, &holes, &tail);
+        let moved = match U::SPLITS {
+            true => Vec::new(),
+            false => moved(&[gaps.as_slice(), &[tail.clone()]].concat(), &head.units, &call.prompt),
+        };
+        let inserts = gaps.iter().any(|gap| gap.old.is_empty());
+        if !U::SPLITS && (inserts || !moved.is_empty()) {
+            self.replace(draft, &mut edit, &gaps, &tail, &moved);
         } else {
-            self.evictions(draft, &mut edit, holes, tail);
+            self.evictions(draft, &mut edit, gaps, tail);
         }
-        let prefix = blocks
-            .first()
-            .filter(|block| (block.old, block.new) == (0, 0))
-            .map_or(0, |block| block.len);
+        let prefix =
+            kept.first().filter(|run| (run.old, run.new) == (0, 0)).map_or(0, |run| run.len);
         let cuts = head.cuts.iter().copied().filter(|&cut| cut < prefix).chain([prefix]).collect();
         let ids = edit.ids.into_iter().flatten().collect();
         Ready { held: edit.held, ids, marks: head.marks_within(prefix), cuts }
@@ -80,9 +71,9 @@ impl<U: Units> Prompts<U> {
 
     /// The context that things leave: with what the call before said, where any of that is kept or
     /// nothing else can leave.
-    fn start(draft: &mut Draft, head: &Head, blocks: &[Block]) -> (Held, usize) {
-        let reach = blocks.last().map_or(0, |last| last.old + last.len);
-        let untouched = blocks
+    fn start(draft: &mut Draft, head: &Head, kept: &[KeptRun]) -> (Held, usize) {
+        let reach = kept.last().map_or(0, |last| last.old + last.len);
+        let untouched = kept
             .first()
             .is_some_and(|first| (first.old, first.new) == (0, 0) && first.len >= head.prompt);
         if head.output.is_empty() || reach <= head.prompt && !untouched {
@@ -91,37 +82,24 @@ impl<U: Units> Prompts<U> {
         (draft.ledger.append(Some(head.context), head.output.clone()), head.units.len())
     }
 
-    /// Whether something that left stands elsewhere, so that it is the order that changed.
-    fn moves(&self, head: &Head, holes: &[Hole], tail: &Hole, call: &Call) -> bool {
-        let gone: FxHashSet<u32> = holes
-            .iter()
-            .chain([tail])
-            .flat_map(|hole| &head.units[hole.old.clone()])
-            .copied()
-            .collect();
-        let mut come = holes.iter().chain([tail]).flat_map(|hole| &call.prompt[hole.new.clone()]);
-        come.any(|unit| gone.contains(unit))
-    }
-
-    /// Gives the whole list, each message that is there already under its own identity.
-    fn replace(&self, draft: &mut Draft, edit: &mut Edit<'_>, holes: &[Hole], tail: &Hole) {
-        let mut gone: FxHashMap<u32, Vec<Id>> = FxHashMap::default();
-        for at in holes.iter().chain([tail]).flat_map(|hole| hole.old.clone()).rev() {
-            gone.entry(edit.head.units[at]).or_default().push(edit.head.ids[at]);
-        }
-        let mut brought = Vec::new();
+    /// Gives the whole list, each message that is there already under its own identity; `moved` are
+    /// the places of those that stand elsewhere now.
+    fn replace(
+        &self,
+        draft: &mut Draft,
+        edit: &mut Edit<'_>,
+        gaps: &[Gap],
+        tail: &Gap,
+        moved: &[(usize, usize)],
+    ) {
         let mut end = tail.new.start;
-        for at in holes.iter().chain([tail]).flat_map(|hole| hole.new.clone()) {
-            let unit = edit.call.prompt[at];
-            match gone.get_mut(&unit).and_then(Vec::pop) {
-                Some(id) => {
-                    edit.ids[at] = Some(id);
-                    end = end.max(at + 1);
-                }
-                None if at < tail.new.start => brought.push(unit),
-                None => {}
-            }
+        for &(old, new) in moved {
+            edit.ids[new] = Some(edit.head.ids[old]);
+            end = end.max(new + 1);
         }
+        let places = gaps.iter().flat_map(|gap| gap.new.clone());
+        let brought: Vec<u32> =
+            places.filter(|&at| edit.ids[at].is_none()).map(|at| edit.call.prompt[at]).collect();
         let (by, _) = self.author(edit, &brought);
         let open: Vec<usize> = (0..end).filter(|&at| edit.ids[at].is_none()).collect();
         for at in open {
@@ -137,18 +115,18 @@ impl<U: Units> Prompts<U> {
         self.append(draft, edit, end..tail.new.end);
     }
 
-    fn evictions(&self, draft: &mut Draft, edit: &mut Edit<'_>, holes: Vec<Hole>, mut tail: Hole) {
-        let mut pairs: Vec<(ReplacementKind, Hole)> = Vec::new();
+    fn evictions(&self, draft: &mut Draft, edit: &mut Edit<'_>, gaps: Vec<Gap>, mut tail: Gap) {
+        let mut pairs: Vec<(ReplacementKind, Gap)> = Vec::new();
         let (mut trims, mut others) = (Vec::new(), Vec::new());
-        for hole in holes {
-            match self.pair(edit, &hole) {
-                Some(kind) => pairs.push((kind, hole)),
-                None if hole.new.is_empty() => trims.push(hole),
-                None => others.push(hole),
+        for gap in gaps {
+            match self.pair(edit, &gap) {
+                Some(kind) => pairs.push((kind, gap)),
+                None if gap.new.is_empty() => trims.push(gap),
+                None => others.push(gap),
             }
         }
         if !tail.old.is_empty() {
-            let first = Hole {
+            let first = Gap {
                 new: tail.new.start..tail.new.end.min(tail.new.start + tail.old.len()),
                 ..tail.clone()
             };
@@ -166,68 +144,68 @@ impl<U: Units> Prompts<U> {
                     tail.new.end
                 }
                 None if self.retokenised_tail(edit, &tail) => {
-                    others.push(Hole { new: tail.new.start..tail.new.start, ..tail.clone() });
+                    others.push(Gap { new: tail.new.start..tail.new.start, ..tail.clone() });
                     tail.new.start
                 }
                 None => {
                     let end = self.summary_end(edit, &tail.new);
-                    others.push(Hole { new: tail.new.start..end, ..tail.clone() });
+                    others.push(Gap { new: tail.new.start..end, ..tail.clone() });
                     end
                 }
             };
             tail.new.start = cut;
         }
         for kind in [ReplacementKind::Truncation, ReplacementKind::Placeholder] {
-            let of: Vec<Hole> =
-                pairs.iter().filter(|(of, _)| *of == kind).map(|(_, hole)| hole.clone()).collect();
+            let of: Vec<Gap> =
+                pairs.iter().filter(|(of, _)| *of == kind).map(|(_, gap)| gap.clone()).collect();
             self.evict(draft, edit, &of, Some(kind), By::new(ByKind::Unknown));
         }
         self.evict(draft, edit, &trims, None, By::new(ByKind::Unknown));
-        for hole in others {
-            self.other(draft, edit, hole);
+        for gap in others {
+            self.other(draft, edit, gap);
         }
         self.append(draft, edit, tail.new);
     }
 
     /// A stretch that is gone and has something else in its place.
-    fn other(&self, draft: &mut Draft, edit: &mut Edit<'_>, hole: Hole) {
-        if self.retokenised(edit, &hole) {
+    fn other(&self, draft: &mut Draft, edit: &mut Edit<'_>, gap: Gap) {
+        if self.retokenised(edit, &gap) {
             let (old, new) =
-                (&edit.head.units[hole.old.clone()], &edit.call.prompt[hole.new.clone()]);
+                (&edit.head.units[gap.old.clone()], &edit.call.prompt[gap.new.clone()]);
             let message = format!(
                 "from position {} the prompt holds ids {new:?} where the ids before it were {old:?}: a boundary was tokenised anew",
-                hole.new.start
+                gap.new.start
             );
             draft.warn(&edit.call.spot.at, "", "retokenised-boundary", message);
             self.evict(
                 draft,
                 edit,
-                &[hole],
+                &[gap],
                 Some(ReplacementKind::Truncation),
                 By::rule("chat_template"),
             );
             return;
         }
-        let new = edit.call.prompt[hole.new.clone()].to_vec();
+        let new = edit.call.prompt[gap.new.clone()].to_vec();
         let (by, quoted) = self.author(edit, &new);
-        let short = U::SPLITS && new.len() <= PLACEHOLDER && new.len() < hole.old.len();
+        let short = U::SPLITS && new.len() <= PLACEHOLDER && new.len() < gap.old.len();
         let kind =
             if short && !quoted { ReplacementKind::Placeholder } else { ReplacementKind::Summary };
-        self.evict(draft, edit, &[hole], Some(kind), by);
+        self.evict(draft, edit, &[gap], Some(kind), by);
     }
 
-    /// What it is for every unit of a hole to have another one in its place.
-    fn pair(&self, edit: &Edit<'_>, hole: &Hole) -> Option<ReplacementKind> {
-        if hole.old.is_empty() || hole.old.len() != hole.new.len() {
+    /// What kind of replacement it is, where each unit of a gap has one unit in its place.
+    fn pair(&self, edit: &Edit<'_>, gap: &Gap) -> Option<ReplacementKind> {
+        if gap.old.is_empty() || gap.old.len() != gap.new.len() {
             return None;
         }
-        let mut pairs = hole.old.clone().zip(hole.new.clone());
+        let mut pairs = gap.old.clone().zip(gap.new.clone());
         let kind = |(old, new): (usize, usize)| {
             self.units.stands_for(edit.call.prompt[new], edit.head.units[old])
         };
         let first = kind(pairs.next()?)?;
         let alike = pairs.all(|pair| kind(pair) == Some(first));
-        (alike && !self.author(edit, &edit.call.prompt[hole.new.clone()]).1).then_some(first)
+        (alike && !self.author(edit, &edit.call.prompt[gap.new.clone()]).1).then_some(first)
     }
 
     /// How much of what is new behind a cut stands for what is gone: up to what quotes a call, else
@@ -255,15 +233,15 @@ impl<U: Units> Prompts<U> {
         (by, true)
     }
 
-    fn retokenised(&self, edit: &Edit<'_>, hole: &Hole) -> bool {
+    fn retokenised(&self, edit: &Edit<'_>, gap: &Gap) -> bool {
         let at_boundary =
-            || (hole.old.start..=hole.old.end).any(|at| at > 0 && edit.head.is_boundary(at));
+            || (gap.old.start..=gap.old.end).any(|at| at > 0 && edit.head.is_boundary(at));
         let few = |range: &Range<usize>| range.len() <= RETOKENISED;
-        U::SPLITS && few(&hole.old) && few(&hole.new) && at_boundary()
+        U::SPLITS && few(&gap.old) && few(&gap.new) && at_boundary()
     }
 
     /// Whether only the last ids of what was said differ.
-    fn retokenised_tail(&self, edit: &Edit<'_>, tail: &Hole) -> bool {
+    fn retokenised_tail(&self, edit: &Edit<'_>, tail: &Gap) -> bool {
         let said = edit.head.units.len() - edit.head.prompt;
         U::SPLITS
             && tail.old.end == edit.head.units.len()
@@ -275,18 +253,18 @@ impl<U: Units> Prompts<U> {
         &self,
         draft: &mut Draft,
         edit: &mut Edit<'_>,
-        holes: &[Hole],
+        gaps: &[Gap],
         kind: Option<ReplacementKind>,
         by: By,
     ) {
-        if holes.is_empty() {
+        if gaps.is_empty() {
             return;
         }
         let mut evicted = Vec::new();
         let mut put = Vec::new();
-        for hole in holes {
-            evicted.extend(ranges(draft, &edit.head.ids[hole.old.clone()], U::SPLITS));
-            put.extend(self.put(draft, edit, hole.new.clone()));
+        for gap in gaps {
+            evicted.extend(ranges(draft, &edit.head.ids[gap.old.clone()], U::SPLITS));
+            put.extend(self.put(draft, edit, gap.new.clone()));
         }
         let replacement = kind
             .filter(|_| !put.is_empty())
@@ -323,24 +301,24 @@ impl<U: Units> Prompts<U> {
     }
 }
 
-/// What stands between blocks; the last one is what stands behind them all.
-fn holes(blocks: &[Block], old_end: usize, new_end: usize) -> Vec<Hole> {
-    let (mut old, mut new, mut holes) = (0, 0, Vec::new());
-    for block in blocks {
-        holes.push(Hole { old: old..block.old, new: new..block.new });
-        (old, new) = (block.old + block.len, block.new + block.len);
+/// What stands between kept; the last one is what stands behind them all.
+fn gaps(kept: &[KeptRun], old_end: usize, new_end: usize) -> Vec<Gap> {
+    let (mut old, mut new, mut gaps) = (0, 0, Vec::new());
+    for run in kept {
+        gaps.push(Gap { old: old..run.old, new: new..run.new });
+        (old, new) = (run.old_end(), run.new_end());
     }
-    holes.retain(|hole| !hole.old.is_empty() || !hole.new.is_empty());
-    holes.push(Hole { old: old..old_end.max(old), new: new..new_end });
-    holes
+    gaps.retain(|gap| !gap.is_empty());
+    gaps.push(Gap { old: old..old_end.max(old), new: new..new_end });
+    gaps
 }
 
 /// Lets the unit behind an insertion leave and stand in what is inserted, because an eviction has
 /// to take something out.
-fn widen(hole: &mut Hole, ids: &mut [Option<Id>]) {
-    hole.old.end += 1;
-    ids[hole.new.end] = None;
-    hole.new.end += 1;
+fn widen(gap: &mut Gap, ids: &mut [Option<Id>]) {
+    gap.old.end += 1;
+    ids[gap.new.end] = None;
+    gap.new.end += 1;
 }
 
 /// The ranges of segments that a stretch of a list is made of.

@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use pleach_tree::SegmentId;
 
 use super::Id;
-use super::align::common_prefix;
 use crate::core::ledger::Held;
+use pleach_tree::diff::common_prefix;
 
 /// Where a thread stands behind a call: what the next prompt holds if it goes on from it.
 #[derive(Debug, Clone)]

@@ -16,7 +16,6 @@
 //! Whatever the reading, the context of a call holds exactly the units of its prompt; only names
 //! and identities are inferred. Ids that differ from the concatenated ones around one boundary are
 //! a tokeniser's doing and no eviction.
-mod align;
 mod call;
 mod edit;
 mod follow;

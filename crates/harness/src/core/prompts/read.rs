@@ -1,8 +1,8 @@
 //! Which head a prompt goes on from, and how.
 use pleach_tree::ForkReason;
+use pleach_tree::diff::{Diff, KeptRun};
 
 use super::Units;
-use super::align::{Block, align};
 use super::call::Call;
 use super::head::{Head, Heads, Mark};
 
@@ -13,8 +13,8 @@ pub(super) enum Reading {
     Extends,
     /// It goes back to where a call stood, and keeps `keep` units of the list.
     Fork { mark: Mark, keep: usize, reason: ForkReason },
-    /// It keeps these blocks.
-    Edit(Vec<Block>),
+    /// It keeps these runs.
+    Edit(Vec<KeptRun>),
 }
 
 /// A head by its place: among the live ones, or among those that were left.
@@ -58,15 +58,18 @@ pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(Pl
     }
     if call.thread.is_some() {
         let &(place, head, _) = found.iter().find(|(place, ..)| place.live.is_some())?;
-        return Some((place, Reading::Edit(align(&head.units, prompt, run(units)))));
+        return Some((
+            place,
+            Reading::Edit(Diff::new(&head.units, prompt, shortest(units)).kept().to_vec()),
+        ));
     }
     found.sort_by_key(|&(place, _, shared)| (std::cmp::Reverse(shared), place.rank));
-    let (place, head, blocks) = closest(units, &found, prompt)?;
-    let reading = without_thread(units, heads, head, prompt, blocks)?;
+    let (place, head, runs) = closest(units, &found, prompt)?;
+    let reading = without_thread(units, heads, head, prompt, runs)?;
     Some((place, reading))
 }
 
-fn run<U: Units>(_: &U) -> usize {
+fn shortest<U: Units>(_: &U) -> usize {
     U::RUN
 }
 
@@ -83,26 +86,23 @@ fn closest<'h>(
     units: &impl Units,
     found: &[(Place, &'h Head, usize)],
     prompt: &[u32],
-) -> Option<(Place, &'h Head, Vec<Block>)> {
-    let mut best: Option<(usize, Place, &Head, Vec<Block>)> = None;
+) -> Option<(Place, &'h Head, Vec<KeptRun>)> {
+    let mut best: Option<(usize, Place, &Head, Vec<KeptRun>)> = None;
     for &(place, head, _) in found.iter().take(COMPARED) {
-        let blocks = align(&head.units, prompt, run(units));
-        let kept = kept(units, prompt, &blocks);
+        let runs = Diff::new(&head.units, prompt, shortest(units)).kept().to_vec();
+        let kept = kept(units, prompt, &runs);
         if best.as_ref().is_none_or(|(most, ..)| kept > *most) {
-            best = Some((kept, place, head, blocks));
+            best = Some((kept, place, head, runs));
         }
     }
-    best.map(|(_, place, head, blocks)| (place, head, blocks))
+    best.map(|(_, place, head, runs)| (place, head, runs))
 }
 
-fn kept(units: &impl Units, prompt: &[u32], blocks: &[Block]) -> usize {
-    let spoken = |block: &Block| {
-        prompt[block.new..block.new + block.len]
-            .iter()
-            .filter(|&&unit| !units.is_system(unit))
-            .count()
+fn kept(units: &impl Units, prompt: &[u32], runs: &[KeptRun]) -> usize {
+    let spoken = |run: &KeptRun| {
+        prompt[run.new..run.new_end()].iter().filter(|&&unit| !units.is_system(unit)).count()
     };
-    blocks.iter().map(spoken).sum()
+    runs.iter().map(spoken).sum()
 }
 
 /// What a prompt does where no thread is named.
@@ -111,20 +111,17 @@ fn without_thread(
     heads: &Heads,
     head: &Head,
     prompt: &[u32],
-    blocks: Vec<Block>,
+    runs: Vec<KeptRun>,
 ) -> Option<Reading> {
-    let prefix = blocks
-        .first()
-        .filter(|block| (block.old, block.new) == (0, 0))
-        .map_or(0, |block| block.len);
-    if blocks.len() > usize::from(prefix > 0) {
-        return Some(Reading::Edit(blocks));
+    let prefix = runs.first().filter(|run| (run.old, run.new) == (0, 0)).map_or(0, |run| run.len);
+    if runs.len() > usize::from(prefix > 0) {
+        return Some(Reading::Edit(runs));
     }
     let new = &prompt[prefix..];
     if heads.all().any(|(_, head)| units.quotes(new, head.said())) {
-        return Some(Reading::Edit(blocks));
+        return Some(Reading::Edit(runs));
     }
-    if kept(units, prompt, &blocks) == 0 {
+    if kept(units, prompt, &runs) == 0 {
         return None;
     }
     let turns = new.first().is_some_and(|&unit| units.opens_turn(unit));
@@ -139,7 +136,7 @@ fn without_thread(
                 if mark.end == Some(prefix) { ForkReason::Rewind } else { ForkReason::Retry };
             Reading::Fork { mark, keep: prefix, reason }
         }
-        None => Reading::Edit(blocks),
+        None => Reading::Edit(runs),
     })
 }
 
@@ -154,21 +151,19 @@ pub(super) fn summarises<U: Units>(units: &U, call: &Call, next: &Call) -> bool 
     if next.prompt.starts_with(&view) {
         return false;
     }
-    let blocks = align(&view, &next.prompt, U::RUN);
+    let runs = Diff::new(&view, &next.prompt, U::RUN).kept().to_vec();
     let from = call.prompt.len();
-    let standing: usize = blocks
-        .iter()
-        .map(|block| (block.old + block.len).saturating_sub(block.old.max(from)))
-        .sum();
+    let standing: usize =
+        runs.iter().map(|run| (run.old_end()).saturating_sub(run.old.max(from))).sum();
     // A run of tokens is found wherever it went; a message that went elsewhere is another message.
-    let survives = blocks.iter().any(|block| block.old < from && block.old + block.len > from);
+    let survives = runs.iter().any(|run| run.old < from && run.old_end() > from);
     if survives && standing * 2 > said.len() {
         return false;
     }
     let mut at = 0;
-    let ends = blocks
+    let ends = runs
         .iter()
-        .map(|block| (block.new, block.new + block.len))
+        .map(|run| (run.new, run.new_end()))
         .chain([(next.prompt.len(), next.prompt.len())]);
     ends.into_iter().any(|(start, end)| {
         let run = &next.prompt[at..start];

@@ -2,7 +2,7 @@
 use pleach_tree::{Origin, ReplacementKind, Role, Segment, SegmentId};
 
 use super::Units;
-use super::align::align;
+use pleach_tree::diff::Diff;
 
 /// Token ids as a trainer's log gives them, whose roles are not recorded.
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ impl Units for Tokens {
     }
 
     fn quotes(&self, run: &[u32], said: &[u32]) -> bool {
-        let quoted: usize =
-            align(said, run, Self::RUN.min(said.len().max(1))).iter().map(|block| block.len).sum();
+        let kept = Diff::new(said, run, Self::RUN.min(said.len().max(1)));
+        let quoted: usize = kept.kept().iter().map(|run| run.len).sum();
         said.len() >= 4 && quoted * 2 > said.len()
     }
 

@@ -1,4 +1,7 @@
 //! A list that a harness rewrote, as the operation that makes it from the one before.
+use std::ops::Range;
+
+use pleach_tree::diff::{Diff, Gap};
 use pleach_tree::{
     ContextId, Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind,
     Segment, SegmentId,
@@ -247,33 +250,25 @@ impl Cut {
         after: &[SegmentId],
         is_system: impl Fn(SegmentId) -> bool,
     ) -> Option<Self> {
-        let places: FxHashMap<SegmentId, usize> =
-            before.iter().enumerate().map(|(at, &id)| (id, at)).collect();
-        let stays: FxHashSet<SegmentId> =
-            after.iter().copied().filter(|id| places.contains_key(id)).collect();
-        let in_order = before
-            .iter()
-            .filter(|id| stays.contains(id))
-            .eq(after.iter().filter(|id| stays.contains(id)));
+        let diff = Diff::new(before, after, 1);
+        let gaps = diff.gaps();
         let evicted: Vec<SegmentId> =
-            before.iter().copied().filter(|id| !stays.contains(id)).collect();
-        if !in_order || evicted.is_empty() {
+            gaps.iter().flat_map(|gap| &before[gap.old.clone()]).copied().collect();
+        if evicted.is_empty() || !diff.moved(before, after).is_empty() {
             return None;
         }
-        let kept = stays.len();
-        if let Some(cut) = Self::one_each(before, after, &stays, &evicted) {
-            return Some(cut);
+        if let Some((put, behind)) = one_each(&gaps, before.len()) {
+            let put = put.into_iter().flat_map(|put| &after[put]).copied().collect();
+            return Some(Self { evicted, put, place: Place::InPlace, behind });
         }
         // Runs of new segments, each with how many kept ones stand before it.
-        let mut runs: Vec<(usize, Vec<SegmentId>)> = Vec::new();
-        let mut at = 0;
-        for &id in after {
-            match runs.last_mut() {
-                _ if stays.contains(&id) => at += 1,
-                Some((place, run)) if *place == at => run.push(id),
-                _ => runs.push((at, vec![id])),
-            }
+        let mut inserted = 0;
+        let mut runs = Vec::new();
+        for gap in gaps.iter().filter(|gap| !gap.new.is_empty()) {
+            runs.push((gap.new.start - inserted, gap.new.clone()));
+            inserted += gap.new.len();
         }
+        let kept = after.len() - inserted;
         let behind = match runs.as_slice() {
             [_, (last, run)] if *last == kept => run.len(),
             [] | [_] => 0,
@@ -282,42 +277,34 @@ impl Cut {
         let Some((position, put)) = runs.into_iter().next() else {
             return Some(Self { evicted, put: Vec::new(), place: Place::InPlace, behind });
         };
-        let heads =
-            before.iter().take_while(|&&id| is_system(id)).filter(|id| stays.contains(id)).count();
-        let hole = before.iter().take_while(|id| stays.contains(id)).count();
+        let hole = gaps.iter().find(|gap| !gap.old.is_empty()).map_or(kept, |gap| gap.old.start);
+        let leading = before.iter().take_while(|&&id| is_system(id)).count();
+        let leave: usize =
+            gaps.iter().map(|gap| gap.old.end.min(leading).saturating_sub(gap.old.start)).sum();
         let place = match position {
-            position if position == heads => Place::Head,
+            position if position == leading - leave => Place::Head,
             position if position == hole => Place::BeforeFirst,
             position if position == kept => Place::AfterKept,
             position => Place::Index(u32::try_from(position).ok()?),
         };
-        Some(Self { evicted, put, place, behind })
+        Some(Self { evicted, put: after[put].to_vec(), place, behind })
     }
+}
 
-    /// Something for each that leaves, where it stood.
-    fn one_each(
-        before: &[SegmentId],
-        after: &[SegmentId],
-        stays: &FxHashSet<SegmentId>,
-        evicted: &[SegmentId],
-    ) -> Option<Self> {
-        let behind = after.len().checked_sub(before.len())?;
-        let mut put = Vec::with_capacity(evicted.len());
-        for (old, &new) in before.iter().zip(after) {
-            match (*old == new, stays.contains(&new)) {
-                (true, _) => {}
-                (false, false) if !stays.contains(old) => put.push(new),
-                _ => return None,
-            }
+/// What stands for each segment that leaves, where something stands in the place of each: where
+/// that stands in the new list, and how many segments come behind it all.
+fn one_each(gaps: &[Gap], old_end: usize) -> Option<(Vec<Range<usize>>, usize)> {
+    let mut behind = 0;
+    let mut put = Vec::with_capacity(gaps.len());
+    for gap in gaps {
+        let more = gap.new.len().checked_sub(gap.old.len())?;
+        if more > 0 && gap.old.end < old_end {
+            return None;
         }
-        let alone = after[before.len()..].iter().all(|id| !stays.contains(id));
-        (alone && put.len() == evicted.len()).then(|| Self {
-            evicted: evicted.to_vec(),
-            put,
-            place: Place::InPlace,
-            behind,
-        })
+        behind += more;
+        put.push(gap.new.start..gap.new.end - more);
     }
+    Some((put, behind))
 }
 
 #[cfg(test)]

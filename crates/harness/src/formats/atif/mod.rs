@@ -81,7 +81,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 /// The trajectories of a file.
 fn read(member: &Member, draft: &mut Draft) -> Result<Vec<Document>, HarnessError> {
     let file = draft.file(member);
-    let (options, mut report) = (draft.options, std::mem::take(&mut draft.report));
+    let (options, mut report) = (draft.options, draft.report.take());
     let mut documents = Vec::new();
     let read = member.values(options, &mut report, |value: Value, at, _| {
         documents.push(Document {

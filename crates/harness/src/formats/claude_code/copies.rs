@@ -150,9 +150,9 @@ impl Copies {
 /// The uuids of the lines of a file, whatever else is wrong with it.
 fn uuids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, HarnessError> {
     // What is wrong with that file is told where it is converted itself.
-    let (mut values, mut uuids, mut report) =
-        (Vec::<Uuid>::new(), FxHashSet::default(), Report::default());
     let lenient = ReadOptions { lenient: true, ..options };
+    let (mut values, mut uuids, mut report) =
+        (Vec::<Uuid>::new(), FxHashSet::default(), Report::new(lenient));
     let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
     let io = |source| HarnessError::io(&member.name, source);
     while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {

@@ -112,11 +112,7 @@ impl Links {
                     let message = format!(
                         "the contexts go on from line {uuid}, which is not in what is read: give the session that it is of; else they are taken to start here"
                     );
-                    session.report.fault(
-                        session.options.lenient,
-                        at,
-                        Fault::Harness { code: "history-elsewhere", message },
-                    );
+                    session.report.fault(at, Fault::Harness { code: "history-elsewhere", message });
                 }
             }
         }

@@ -104,7 +104,7 @@ impl Session {
             version: None,
             options,
             agents: FxHashSet::default(),
-            report: Report::default(),
+            report: Report::new(options),
             copies: Copies::default(),
         }
     }
@@ -183,11 +183,7 @@ impl Session {
                 "the line that the contexts go on from is not named; they are taken to start here",
             ),
         };
-        self.report.fault(
-            self.options.lenient,
-            at,
-            Fault::Harness { code, message: message.into() },
-        );
+        self.report.fault(at, Fault::Harness { code, message: message.into() });
     }
 
     fn take(&mut self, mut line: Line, at: &Location) {
@@ -216,11 +212,7 @@ impl Session {
                     "the content is neither text nor blocks; it is taken as empty",
                 ),
             };
-            self.report.fault(
-                self.options.lenient,
-                at.key(key),
-                Fault::Harness { code, message: message.into() },
-            );
+            self.report.fault(at.key(key), Fault::Harness { code, message: message.into() });
         }
         let Some(mut entry) = entry else { return };
         if file == 0 {
@@ -255,11 +247,8 @@ impl Session {
                     "line {} has the same uuid and other content; the first is kept",
                     self.entries[first].line
                 );
-                self.report.fault(
-                    self.options.lenient,
-                    at.key("uuid"),
-                    Fault::Harness { code: "duplicate-uuid", message },
-                );
+                self.report
+                    .fault(at.key("uuid"), Fault::Harness { code: "duplicate-uuid", message });
             }
         }
     }
@@ -291,7 +280,7 @@ impl Session {
     /// Notes a fault that lenient reading repairs as `message` says.
     pub(super) fn fault(&mut self, entry: usize, key: &str, code: &'static str, message: String) {
         let at = self.location(entry).key(key);
-        self.report.fault(self.options.lenient, at, Fault::Harness { code, message });
+        self.report.fault(at, Fault::Harness { code, message });
     }
 
     /// Notes what a reader should know although nothing had to be guessed.

@@ -170,8 +170,9 @@ impl Copied {
 /// The items of a rollout.
 fn items(member: &Member, spot: &Spot, options: ReadOptions) -> Result<Vec<Theirs>, HarnessError> {
     // What is wrong with that file is told where it is converted itself.
-    let (mut items, mut values, mut report) = (Vec::new(), Vec::<Line>::new(), Report::default());
     let lenient = ReadOptions { lenient: true, ..options };
+    let (mut items, mut values) = (Vec::new(), Vec::<Line>::new());
+    let mut report = Report::new(lenient);
     let mut lines = JsonLines::new(member.open()?, member.name.clone(), lenient);
     let io = |source| HarnessError::io(&member.name, source);
     while lines.next_line(&mut values, &mut report).map_err(io)?.is_some() {

@@ -135,11 +135,7 @@ fn entry(
         return Ok(None);
     }
     if bytes.len() as u64 > limit {
-        script.draft.report.fault(
-            options.lenient,
-            place,
-            Fault::LineTooLong { limit: options.max_line_bytes },
-        );
+        script.draft.report.fault(place, Fault::LineTooLong { limit: options.max_line_bytes });
         return Ok(None);
     }
     Ok(Some(bytes))

@@ -87,7 +87,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let file = draft.file(&member);
     let mut log =
         Log { draft, prompts: Prompts::default(), answers: FxHashMap::default(), file, calls: 0 };
-    let mut report = std::mem::take(&mut log.draft.report);
+    let mut report = log.draft.report.take();
     member.values(options, &mut report, |value, at, _| log.value(value, at))?;
     log.draft.report.diagnostics.append(&mut report.diagnostics);
     let Log { mut draft, prompts, .. } = log;

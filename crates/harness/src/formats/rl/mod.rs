@@ -66,7 +66,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let file = draft.file(&member);
     let mut log =
         Log { draft, prompts: Prompts::default(), outcomes: IndexMap::new(), file, samples: 0 };
-    let mut report = std::mem::take(&mut log.draft.report);
+    let mut report = log.draft.report.take();
     member.values(options, &mut report, |entry: Entry, at, _| log.entry(entry, at))?;
     log.draft.report.diagnostics.append(&mut report.diagnostics);
     let Log { mut draft, prompts, outcomes, .. } = log;
