@@ -1,3 +1,5 @@
+//! The masks that tests and benches share.
+
 use serde::Serialize;
 use std::fmt;
 
