@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use pleach::layout::{LayoutKind, Layouts, Picture, PictureOptions};
+use pleach::layout::{LayoutKind, Layouts};
+use pleach::picture::{Picture, PictureOptions};
 use pleach::tree::{BranchTree, ReadOptions};
 
 fn main() -> Result<()> {

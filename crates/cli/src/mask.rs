@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use pleach_layout::{Layouts, Picture, PictureOptions, Theme};
+use pleach_layout::Layouts;
+use pleach_picture::{Picture, PictureOptions, Theme};
 
 use crate::input::{Input, Tokens};
 use crate::layout::Kind;

@@ -57,30 +57,4 @@ pub enum LayoutError {
         /// The budget of a row.
         budget: usize,
     },
-    /// A sequence that a layout does not have.
-    #[error(
-        "there is no sequence {index}: the layout has {sequences}, counted from 0; name one of them or draw all"
-    )]
-    NoSequence {
-        /// Index that was asked for.
-        index: usize,
-        /// Number of sequences.
-        sequences: usize,
-    },
-    /// A picture of no use, or of more pixels than are drawn.
-    #[error(
-        "a mask of {side} px at scale {scale} cannot be drawn; choose 64 to 8192 px, scale 1 to 4, 16384 pixels at most"
-    )]
-    PictureSize {
-        /// Side of the mask in CSS pixels.
-        side: u32,
-        /// Pixels per CSS pixel.
-        scale: u32,
-    },
-    /// A picture that could not be encoded.
-    #[error("the picture could not be encoded as PNG ({reason}); draw it smaller, or as SVG")]
-    Png {
-        /// What the encoder said.
-        reason: String,
-    },
 }

@@ -1,8 +1,8 @@
 use pleach_tree::{BranchTree, CacheSemantics, Operation, ReplacementKind};
 use serde::Serialize;
 
+use crate::flattened::{self, Flat};
 use crate::forest::Forest;
-use crate::naive::{self, Flat};
 use crate::{Identity, LayoutError, Sequence, packed, segments, tape};
 
 /// Which layout.
@@ -147,7 +147,7 @@ impl<'t> Layouts<'t> {
     /// # Errors
     /// More than 2^31 - 1 tokens.
     pub fn compressed(&self) -> Result<Layout, LayoutError> {
-        Flat::layout(self.tree, LayoutKind::Compressed, &naive::compressed(self.tree))
+        Flat::layout(self.tree, LayoutKind::Compressed, &flattened::compressed(self.tree))
     }
 
     /// Naive-Full: everything that was ever live in a thread, in order of appearance.
@@ -155,7 +155,7 @@ impl<'t> Layouts<'t> {
     /// # Errors
     /// More than 2^31 - 1 tokens.
     pub fn full(&self) -> Result<Layout, LayoutError> {
-        Flat::layout(self.tree, LayoutKind::Full, &naive::full(self.tree))
+        Flat::layout(self.tree, LayoutKind::Full, &flattened::full(self.tree))
     }
 }
 

@@ -6,18 +6,13 @@
 //! [`Layouts::compressed`] and [`Layouts::full`], and what each of them costs and gets wrong.
 //! Everything is a [`Sequence`]: tokens, positions, interval ends and loss terms. Nothing of size
 //! tokens x tokens is built but by [`union`], which lists the keys of every row.
-mod account;
-mod certificate;
-mod conditioning;
-mod diverging;
-mod era;
+mod analysis;
 mod error;
+mod flattened;
 mod forest;
 mod layouts;
-mod naive;
 mod pack;
 mod packed;
-mod picture;
 mod regime;
 mod segments;
 mod sequence;
@@ -25,15 +20,13 @@ mod tape;
 mod trie;
 mod union;
 
-pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats};
-pub use certificate::Certificate;
-pub use conditioning::{Conditioning, ConditioningSummary};
-pub use diverging::Diverging;
-pub use era::Era;
+pub use analysis::{
+    Account, Certificate, Conditioning, ConditioningSummary, Diverging, Era, Eviction,
+    EvictionPlace, GenerationPlace, LayoutStats, PackedStats, Stats,
+};
 pub use error::LayoutError;
 pub use layouts::{Layout, LayoutKind, Layouts};
 pub use pack::{Member, Row, pack};
-pub use picture::{Bins, Coverage, Picture, PictureOptions, Theme, Tile};
 pub use regime::Regime;
 pub use sequence::{Identity, Sequence, Term};
 pub use union::{Union, union};

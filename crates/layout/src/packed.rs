@@ -12,10 +12,7 @@ const UNPLACED: u32 = u32::MAX;
 pub(crate) fn packed(tree: &BranchTree, forest: &Forest<u32>) -> Result<Layout, LayoutError> {
     let order = forest.trie.depth_first();
     let len = index(order.len())?;
-    let mut place = vec![UNPLACED; order.len() + 1];
-    for (at, node) in (0..).zip(&order) {
-        place[node.index()] = at;
-    }
+    let place = places(&order);
     let parents: Vec<i32> = order
         .iter()
         .map(|&node| match forest.trie.parent(node) {
@@ -47,6 +44,15 @@ pub(crate) fn packed(tree: &BranchTree, forest: &Forest<u32>) -> Result<Layout, 
         identities,
         parents: Some(parents),
     })
+}
+
+/// Where each node stands, by its index; the root, which holds no token, stands nowhere.
+pub(crate) fn places(depth_first: &[NodeId]) -> Vec<u32> {
+    let mut places = vec![UNPLACED; depth_first.len() + 1];
+    for (at, node) in (0..).zip(depth_first) {
+        places[node.index()] = at;
+    }
+    places
 }
 
 fn terms(tree: &BranchTree, forest: &Forest<u32>, place: &[u32]) -> Vec<Term> {

@@ -34,6 +34,11 @@ fn maximal<'t>(tree: &'t BranchTree, forest: &Forest<u32>) -> Maximal<'t> {
     Maximal { views, of_generation }
 }
 
+/// The views that no other extends, one a sequence.
+pub(crate) fn views<'t>(tree: &'t BranchTree, forest: &Forest<u32>) -> Vec<View<'t>> {
+    maximal(tree, forest).views
+}
+
 /// Tokens and terms of each sequence, without the sequences, which hold every view's tokens.
 pub(crate) fn sizes(tree: &BranchTree, forest: &Forest<u32>) -> Vec<(usize, usize)> {
     let maximal = maximal(tree, forest);

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use pleach_tree::BranchTree;
 use serde::Serialize;
 
+use crate::flattened::{self, Flat};
 use crate::layouts::{LayoutKind, Layouts};
-use crate::naive::{self, Flat};
 use crate::{LayoutError, Term};
 
 /// The published union mask of one thread: every token once, each row with the view it was decoded
@@ -34,7 +34,7 @@ pub struct Union {
 pub fn union(layouts: &Layouts<'_>) -> Result<Vec<Union>, LayoutError> {
     let tree = layouts.tree();
     let full = layouts.layout(LayoutKind::Full)?;
-    let flats = naive::full(tree);
+    let flats = flattened::full(tree);
     let threads = full.sequences.into_iter().zip(&flats);
     Ok(threads.map(|(sequence, flat)| of_thread(tree, flat, sequence.tokens)).collect())
 }

@@ -8,7 +8,8 @@
 //! | --- | --- |
 //! | [`tree`] | eviction records, the branch tree, views |
 //! | [`harness`] | session files of agent harnesses to eviction records, text to tokens |
-//! | [`layout`] | the token trie, the four layouts, loss terms, accounting, mask pictures |
+//! | [`layout`] | the token trie, the four layouts, loss terms, accounting |
+//! | [`picture`] | masks as SVG and PNG |
 //! | [`kernels`] | attention over the packed tree |
 //! | [`train`] | decoder, checkpoints, batches, losses, the equivalence check |
 //!
@@ -44,5 +45,6 @@
 pub use pleach_harness as harness;
 pub use pleach_kernels as kernels;
 pub use pleach_layout as layout;
+pub use pleach_picture as picture;
 pub use pleach_train as train;
 pub use pleach_tree as tree;

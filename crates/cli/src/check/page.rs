@@ -1,6 +1,7 @@
 //! The report as a page.
 use anyhow::{Context, Result};
-use pleach_layout::{LayoutKind, Layouts, Picture, PictureOptions, Theme};
+use pleach_layout::{LayoutKind, Layouts};
+use pleach_picture::{Picture, PictureOptions, Theme};
 use pleach_train::{EvictionGap, Gap};
 
 use pleach_tree::CacheSemantics;

@@ -1,5 +1,6 @@
 use base64::Engine;
-use pleach_layout::{Eviction, LayoutError, Picture};
+use pleach_layout::Eviction;
+use pleach_picture::{Picture, PictureError};
 use serde::Serialize;
 
 use super::chart::Gaps;
@@ -166,12 +167,12 @@ impl Mask {
     /// The heaviest SVG that a page takes in.
     const HEAVIEST: usize = 1 << 20;
 
-    /// The lighter way to show a picture; drawn with [`pleach_layout::Theme::Auto`] it follows the
+    /// The lighter way to show a picture; drawn with [`pleach_picture::Theme::Auto`] it follows the
     /// reader.
     ///
     /// # Errors
     /// A picture that cannot be encoded.
-    pub(crate) fn new(picture: &Picture) -> Result<Self, LayoutError> {
+    pub(crate) fn new(picture: &Picture) -> Result<Self, PictureError> {
         let svg = picture.svg()?;
         if svg.len() <= Self::HEAVIEST { Ok(Self::Svg(svg)) } else { Ok(Self::Png(picture.png()?)) }
     }

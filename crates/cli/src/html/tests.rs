@@ -1,6 +1,7 @@
 //! A page holds all it shows, loads nothing, takes no markup from a file, and stays light however
 //! long the rollout.
-use pleach_layout::{Era, Layouts, Picture, PictureOptions, Theme};
+use pleach_layout::{Era, Layouts};
+use pleach_picture::{Picture, PictureOptions, Theme};
 use pleach_tree::{BranchTree, ReadOptions};
 
 use super::{

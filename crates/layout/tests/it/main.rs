@@ -6,7 +6,5 @@
 )]
 mod diverging;
 mod eras;
-mod picture;
-mod picture_large;
 mod regimes;
 mod vectors;
