@@ -1,12 +1,12 @@
 use pleach_tree::{BranchTree, CacheSemantics, Operation, ReplacementKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::flattened::{self, Flat};
 use crate::forest::Forest;
 use crate::{Identity, LayoutError, Sequence, packed, segments, tape};
 
 /// Which layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayoutKind {
     /// The trie in depth-first order, exact in one pass.
@@ -35,7 +35,11 @@ impl LayoutKind {
 }
 
 /// The sequences of one layout, and which token of which segment stands where.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// It can be cached: what is deserialised is [checked](Layout::check), so that a broken cache is an
+/// error where it is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedLayout")]
 pub struct Layout {
     /// Which layout it is.
     pub kind: LayoutKind,
@@ -45,10 +49,66 @@ pub struct Layout {
     /// appear.
     pub identities: Vec<Vec<Identity>>,
     /// For `packed` under reprefill: the index of the token before each token, -1 at a root.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parents: Option<Vec<i32>>,
 }
 
+/// A layout as it was read.
+#[derive(Deserialize)]
+struct UncheckedLayout {
+    kind: LayoutKind,
+    sequences: Vec<Sequence>,
+    identities: Vec<Vec<Identity>>,
+    #[serde(default)]
+    parents: Option<Vec<i32>>,
+}
+
+impl TryFrom<UncheckedLayout> for Layout {
+    type Error = LayoutError;
+
+    fn try_from(read: UncheckedLayout) -> Result<Self, LayoutError> {
+        let UncheckedLayout { kind, sequences, identities, parents } = read;
+        let layout = Self { kind, sequences, identities, parents };
+        layout.check_beside_sequences()?;
+        Ok(layout)
+    }
+}
+
 impl Layout {
+    /// Whether its arrays fit together, those of its sequences among them.
+    ///
+    /// # Errors
+    /// The first fault that is found, by array and index.
+    pub fn check(&self) -> Result<(), LayoutError> {
+        self.sequences.iter().try_for_each(Sequence::check)?;
+        self.check_beside_sequences()
+    }
+
+    fn check_beside_sequences(&self) -> Result<(), LayoutError> {
+        let (sequences, found) = (self.sequences.len(), self.identities.len());
+        if sequences != found {
+            return Err(LayoutError::IdentityLists { sequences, found });
+        }
+        for (sequence, identities) in self.sequences.iter().zip(&self.identities) {
+            let (tokens, found) = (sequence.len(), identities.len());
+            if tokens != found {
+                return Err(LayoutError::ArrayLength { array: "identities", found, tokens });
+            }
+        }
+        let Some(parents) = &self.parents else { return Ok(()) };
+        let (tokens, found) = (self.sequences.first().map_or(0, Sequence::len), parents.len());
+        if tokens != found {
+            return Err(LayoutError::ArrayLength { array: "parents", found, tokens });
+        }
+        let outside = |&(token, &parent): &(i64, &i32)| !(-1..token).contains(&i64::from(parent));
+        match (0..).zip(parents).find(outside) {
+            Some((token, &parent)) => {
+                Err(LayoutError::ParentOutside { token: token as usize, parent })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Number of tokens in all rows.
     pub fn tokens(&self) -> usize {
         self.sequences.iter().map(Sequence::len).sum()

@@ -1,5 +1,5 @@
 use bytemuck::{Pod, Zeroable};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::LayoutError;
 
@@ -7,7 +7,7 @@ use crate::LayoutError;
 ///
 /// Terms are a list and no property of tokens: at a branch point one source predicts several
 /// targets, and a token shared by several rollouts has one term per rollout.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Term {
     /// Index into the sequence of the token whose hidden state predicts.
@@ -23,7 +23,9 @@ pub struct Term {
 }
 
 /// Which token of which segment a token is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize,
+)]
 #[repr(C)]
 pub struct Identity {
     /// Id of the segment.
@@ -35,8 +37,26 @@ pub struct Identity {
 /// One row of a layout: tokens in order, with the interval mask and the loss terms.
 ///
 /// Row `i` may attend to key `j` if and only if `j <= i < ends[j]`. All vectors but `terms` are as
-/// long as `tokens`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+/// long as `tokens`. One that is deserialised, from a cache say, is [checked](Sequence::check) on the
+/// way in.
+///
+/// ```
+/// # use pleach_layout::{Sequence, Term};
+/// // A prompt of two tokens and two answers to it, each of one token.
+/// let term = |target, generation| Term { source: 1, target, generation, offset: 0, weight: 1.0 };
+/// let sequence = Sequence {
+///     tokens: vec![5, 6, 7, 8],
+///     positions: vec![0, 1, 2, 2],
+///     ends: vec![4, 4, 3, 4],
+///     terms: vec![term(7, 0), term(8, 1)],
+/// };
+/// sequence.check()?;
+/// assert_eq!(sequence.pairs(), 9);
+/// assert!(sequence.sees(3, 1) && !sequence.sees(3, 2));
+/// # Ok::<(), pleach_layout::LayoutError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedSequence")]
 pub struct Sequence {
     /// Token ids.
     pub tokens: Vec<u32>,
@@ -65,10 +85,78 @@ impl Sequence {
         self.tokens.is_empty()
     }
 
+    /// Whether row `row` may attend to key `key`.
+    pub fn sees(&self, row: usize, key: usize) -> bool {
+        key <= row
+            && row < self.len()
+            && self
+                .ends
+                .get(key)
+                .is_some_and(|&end| usize::try_from(end).is_ok_and(|end| row < end))
+    }
+
+    /// Whether the arrays fit together: equal lengths, positions from 0, ends between their token
+    /// and the sequence's end, terms inside.
+    ///
+    /// Sequences of [`Layouts`](crate::Layouts) do. One put together by hand is worth the check
+    /// before a device takes it.
+    ///
+    /// # Errors
+    /// The first fault that is found, by array and index.
+    pub fn check(&self) -> Result<(), LayoutError> {
+        let tokens = self.len();
+        index(tokens)?;
+        for (array, found) in [("positions", self.positions.len()), ("ends", self.ends.len())] {
+            if found != tokens {
+                return Err(LayoutError::ArrayLength { array, found, tokens });
+            }
+        }
+        if let Some((token, &position)) =
+            self.positions.iter().enumerate().find(|(_, position)| **position < 0)
+        {
+            return Err(LayoutError::NegativePosition { token, position });
+        }
+        let outside = |&(token, &end): &(usize, &i32)| {
+            !usize::try_from(end).is_ok_and(|end| (token..=tokens).contains(&end))
+        };
+        if let Some((token, &end)) = self.ends.iter().enumerate().find(outside) {
+            return Err(LayoutError::EndOutside { token, end, tokens });
+        }
+        for (index, term) in self.terms.iter().enumerate() {
+            if term.source as usize >= tokens {
+                return Err(LayoutError::TermOutside { index, source_index: term.source, tokens });
+            }
+            if !term.weight.is_finite() {
+                return Err(LayoutError::TermWeight { index, weight: term.weight.to_string() });
+            }
+        }
+        Ok(())
+    }
+
     /// Number of visible (row, key) pairs.
     pub fn pairs(&self) -> u64 {
         let seen = |(token, &end): (i64, &i32)| u64::try_from(i64::from(end) - token).unwrap_or(0);
         (0..).zip(&self.ends).map(seen).sum()
+    }
+}
+
+/// The arrays of a sequence as they were read.
+#[derive(Deserialize)]
+struct UncheckedSequence {
+    tokens: Vec<u32>,
+    positions: Vec<i32>,
+    ends: Vec<i32>,
+    terms: Vec<Term>,
+}
+
+impl TryFrom<UncheckedSequence> for Sequence {
+    type Error = LayoutError;
+
+    fn try_from(read: UncheckedSequence) -> Result<Self, LayoutError> {
+        let UncheckedSequence { tokens, positions, ends, terms } = read;
+        let sequence = Self { tokens, positions, ends, terms };
+        sequence.check()?;
+        Ok(sequence)
     }
 }
 
