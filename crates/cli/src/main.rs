@@ -1,5 +1,6 @@
 //! `pleach`: inspect, convert, lay out and check recorded agent rollouts.
 mod allocator;
+mod arrays;
 mod bench;
 mod beside;
 mod check;
