@@ -6,7 +6,7 @@ use pleach_tree::{ContextId, SegmentId};
 pub enum LayoutError {
     /// A segment holds text only.
     #[error(
-        "{location}: {segment} has text but no tokens; tokenise the records first (--tokenizer, or pleach_render::Renderer)"
+        "{location}: {segment} has text but no tokens; tokenise the records first (pleach_render::Renderer)"
     )]
     NoTokens {
         /// The segment.
@@ -47,7 +47,7 @@ pub enum LayoutError {
     },
     /// An array that is longer or shorter than the tokens it goes with.
     #[error(
-        "{tokens} tokens have {found} {array}, one each is needed; lay the tree out again and write the cache anew"
+        "{tokens} tokens have {found} {array}, one each is needed; a cache that says so is broken: lay the tree out again"
     )]
     ArrayLength {
         /// The array.
@@ -99,7 +99,7 @@ pub enum LayoutError {
     },
     /// A layout that does not hold the identities of one list per sequence.
     #[error(
-        "{sequences} sequences have {found} lists of identities, one each is needed; lay the tree out again and write the cache anew"
+        "{sequences} sequences have {found} lists of identities, one each is needed; a cache that says so is broken: lay the tree out again"
     )]
     IdentityLists {
         /// Sequences of the layout.

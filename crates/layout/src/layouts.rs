@@ -11,7 +11,7 @@ use crate::{Identity, LayoutError, Sequence, packed, segments, tape};
 pub enum LayoutKind {
     /// The trie in depth-first order, exact in one pass.
     Packed,
-    /// One causal sequence per maximal view, exact in K + 1 passes.
+    /// One causal sequence per maximal view, exact in K + 1 passes: what LogitTree trains on.
     Segments,
     /// The last view of each thread: time travel, and evicted samples are not trained.
     Compressed,
@@ -126,6 +126,28 @@ impl Layout {
 }
 
 /// All layouts of one tree, built from one walk over its views.
+///
+/// ```
+/// # use pleach_layout::Layouts;
+/// # use pleach_tree::{BranchTree, ReadOptions};
+/// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+/// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+/// # {"t":"append","context":0,"from":null,"segments":[0]}
+/// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+/// # {"t":"generation","id":0,"context":0,"output":[1]}
+/// # {"t":"append","context":1,"from":0,"segments":[1]}
+/// # {"t":"evict","context":2,"from":1,"evicted":[{"segment":0,"tokens":[1,2]}]}
+/// # {"t":"segment","id":2,"role":"assistant","origin":"policy","tokens":[10]}
+/// # {"t":"generation","id":1,"context":2,"output":[2]}
+/// # "#;
+/// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+/// let layouts = Layouts::new(&tree)?;
+/// let (packed, segments) = (layouts.packed()?, layouts.segments()?);
+/// assert_eq!((packed.sequences.len(), packed.tokens()), (1, 9));
+/// assert_eq!((segments.sequences.len(), segments.tokens()), (2, 10));
+/// assert_eq!(packed.supervised(), segments.supervised());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Layouts<'t> {
     tree: &'t BranchTree,
@@ -178,7 +200,8 @@ impl<'t> Layouts<'t> {
         }
     }
 
-    /// The exact layout of K + 1 causal sequences, one per maximal view.
+    /// The exact layout of K + 1 causal sequences, one per maximal view: the root-to-leaf paths that
+    /// LogitTree trains on.
     ///
     /// # Errors
     /// [`LayoutError::KvEvict`]: survivors of an eviction in place are in no view of their own.

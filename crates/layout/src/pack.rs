@@ -31,6 +31,19 @@ pub struct Row {
 /// is never cut: its interval ends keep it apart from its neighbours. Empty sequences take no place
 /// but are members, so that nothing is lost.
 ///
+/// ```
+/// use pleach_layout::{Sequence, pack};
+///
+/// let causal = |tokens: &[u32]| Sequence::causal(tokens.to_vec(), Vec::new());
+/// let rows = pack(&[causal(&[1, 2])?, causal(&[3, 4, 5])?, causal(&[6])?], 4)?;
+/// let row = &rows[0].sequence;
+/// assert_eq!((&row.tokens[..], &row.positions[..]), (&[3, 4, 5, 6][..], &[0, 1, 2, 0][..]));
+/// assert!(row.sees(2, 0) && !row.sees(3, 2));
+/// // Which sequence stands where.
+/// assert_eq!((rows[0].members[1].sequence, rows[0].members[1].start), (2, 3));
+/// # Ok::<(), pleach_layout::LayoutError>(())
+/// ```
+///
 /// # Errors
 /// [`LayoutError::OverBudget`] for a sequence longer than a row.
 pub fn pack(sequences: &[Sequence], budget: usize) -> Result<Vec<Row>, LayoutError> {

@@ -7,6 +7,28 @@ use crate::LayoutError;
 ///
 /// Terms are a list and no property of tokens: at a branch point one source predicts several
 /// targets, and a token shared by several rollouts has one term per rollout.
+///
+/// ```
+/// # use pleach_layout::Layouts;
+/// # use pleach_tree::{BranchTree, ReadOptions};
+/// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+/// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+/// # {"t":"append","context":0,"from":null,"segments":[0]}
+/// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+/// # {"t":"generation","id":0,"context":0,"output":[1]}
+/// # {"t":"append","context":1,"from":0,"segments":[1]}
+/// # {"t":"evict","context":2,"from":1,"evicted":[{"segment":0,"tokens":[1,2]}]}
+/// # {"t":"segment","id":2,"role":"assistant","origin":"policy","tokens":[10]}
+/// # {"t":"generation","id":1,"context":2,"output":[2]}
+/// # "#;
+/// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+/// let sequence = Layouts::new(&tree)?.packed()?.sequences.remove(0);
+/// let last = sequence.terms[2];
+/// assert_eq!((last.generation, last.offset, last.weight), (1, 0, 1.0));
+/// // The first token that generation 1 sampled, 10, follows the 9 that stands behind the hole.
+/// assert_eq!((sequence.tokens[last.source as usize], last.target), (9, 10));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Term {

@@ -1,4 +1,4 @@
-/// A cut of the tokens into consecutive cells.
+/// A cut of the tokens into consecutive cells, along both axes of a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bins {
     tokens: usize,
@@ -63,6 +63,16 @@ pub enum Tile {
 }
 
 /// The number of visible pairs in every square of a grid over a mask, counted exactly.
+///
+/// ```
+/// use pleach_picture::{Bins, Coverage, Tile};
+///
+/// // Two keys that all see, then two branches of two tokens.
+/// let coverage = Coverage::of(&[6, 6, 4, 4, 6, 6], Bins::tiles(6, 2));
+/// let row: Vec<Tile> = (0..3).map(|key| coverage.tile(2, key)).collect();
+/// assert_eq!(row, [Tile::Full, Tile::Empty, Tile::Partial]);
+/// assert_eq!((coverage.pairs(2, 2), coverage.area(2, 2)), (3, 4));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     bins: Bins,

@@ -28,13 +28,10 @@
 //!
 //! [`Coverage`] counts what such a picture shades: how many pairs of each square of a grid are
 //! visible.
-mod branches;
 mod compose;
 mod coverage;
 mod error;
-mod eviction;
 mod font;
-mod generation;
 mod options;
 mod picture;
 mod raster;

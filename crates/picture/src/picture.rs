@@ -22,13 +22,15 @@ impl Picture {
     /// and pixels.
     ///
     /// # Errors
-    /// A sequence that the layout does not have; a size outside what can be drawn.
+    /// A sequence that the layout does not have; a size outside what can be drawn; arrays that do not
+    /// fit together, as [`Layout::check`] finds them.
     pub fn new(
         layouts: &Layouts<'_>,
         layout: &Layout,
         options: &PictureOptions,
     ) -> Result<Self, PictureError> {
         options.validate()?;
+        layout.check()?;
         let font = Font::load()?;
         let subject = Subject::new(layouts, layout, options.sequence)?;
         let scene = compose::compose(&subject, &font, options);

@@ -1,11 +1,14 @@
 //! What a picture shows, gathered from a layout and its tree.
-use pleach_layout::{Identity, Layout, LayoutError, LayoutKind, Layouts};
-use pleach_tree::{BranchTree, CacheSemantics, SegmentId};
+use std::ops::Range;
+
+use indexmap::IndexMap;
+use pleach_layout::{
+    Eviction, EvictionPlace, Identity, Layout, LayoutError, LayoutKind, Layouts, Sequence,
+};
+use pleach_tree::{BranchTree, CacheSemantics, GenerationId, SegmentId};
+use rustc_hash::FxHashMap;
 
 use crate::PictureError;
-use crate::branches::{self, Branch};
-use crate::eviction::{self, Mark};
-use crate::generation::{self, Bar, Start};
 use crate::speaker::Speaker;
 
 /// Consecutive tokens of one segment.
@@ -19,7 +22,7 @@ pub(crate) struct Run {
     pub(crate) speaker: Speaker,
 }
 
-/// The sequences that are drawn, one after the other, and what is told about them.
+/// The sequences that are drawn, one after the other, and what a picture says about them.
 #[derive(Debug)]
 pub(crate) struct Subject<'t> {
     pub(crate) tree: &'t BranchTree,
@@ -38,6 +41,51 @@ pub(crate) struct Subject<'t> {
     pub(crate) bars: Vec<Bar>,
     pub(crate) starts: Vec<Start>,
     pub(crate) evictions: Vec<Mark>,
+}
+
+/// A token at which several branches of the trie go on, and where those after the first stand.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Branch {
+    pub(crate) from: usize,
+    /// First tokens of the later branches, in order.
+    pub(crate) to: Vec<usize>,
+    /// Branchings that stand one inside the other under this one, itself counted.
+    pub(crate) height: usize,
+}
+
+impl Branch {
+    /// First token of its last branch.
+    pub(crate) fn last(&self) -> usize {
+        self.to.last().copied().unwrap_or(self.from)
+    }
+}
+
+/// Consecutive sampled tokens of the same generations.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Bar {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// The first generation that sampled them.
+    pub(crate) generation: u32,
+    /// How many generations sampled them.
+    pub(crate) sharers: usize,
+}
+
+/// Where a thread, or a sequence, begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Start {
+    pub(crate) row: usize,
+    pub(crate) label: String,
+}
+
+/// An eviction in the picture.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) eviction: Eviction,
+    /// The rows that live after it, or that stand behind the hole it left.
+    pub(crate) rows: Range<usize>,
+    /// The keys that left, where they stand in the picture.
+    pub(crate) keys: Vec<Range<usize>>,
 }
 
 /// Which sequences are drawn and where each starts.
@@ -92,7 +140,7 @@ impl<'t> Subject<'t> {
             pairs: 0,
             runs: Vec::new(),
             roots: Vec::new(),
-            branches: branches::find(layout, &chosen),
+            branches: branches(layout, &chosen),
             predictions: Vec::new(),
             terms: 0,
             bars: Vec::new(),
@@ -116,10 +164,10 @@ impl<'t> Subject<'t> {
         }
         subject.predictions.sort_unstable();
         subject.predictions.dedup();
-        subject.bars = generation::bars(layout, &chosen);
-        let begins = generation::begins(layouts, layout, &chosen);
-        subject.starts = generation::starts(tree, layout, &chosen, &begins);
-        subject.evictions = eviction::marks(layouts, layout, &chosen);
+        subject.bars = bars(layout, &chosen);
+        let begins = begins(layouts, layout, &chosen);
+        subject.starts = starts(tree, layout, &chosen, &begins);
+        subject.evictions = marks(layouts, layout, &chosen);
         Ok(subject)
     }
 
@@ -156,4 +204,178 @@ fn runs(tree: &BranchTree, start: usize, identities: &[Identity], runs: &mut Vec
         runs.push(Run { segment, offset, start: at, end: at + same.len(), speaker });
         at += same.len();
     }
+}
+
+/// Where the branches of a packed trie attach, by token. In depth-first order these brackets nest
+/// and never cross.
+fn branches(layout: &Layout, chosen: &Chosen) -> Vec<Branch> {
+    let (Some(parents), Some(start)) = (&layout.parents, chosen.start(0)) else {
+        return Vec::new();
+    };
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for (token, &parent) in parents.iter().enumerate() {
+        if let Ok(parent) = usize::try_from(parent)
+            && parent + 1 != token
+        {
+            pairs.push((start + parent, start + token));
+        }
+    }
+    pairs.sort_unstable();
+    let mut branches: Vec<Branch> = pairs
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|same| Branch {
+            from: same[0].0,
+            to: same.iter().map(|pair| pair.1).collect(),
+            height: 1,
+        })
+        .collect();
+    let mut open: Vec<usize> = Vec::new();
+    let close = |branches: &mut Vec<Branch>, open: &mut Vec<usize>| {
+        if let Some(inner) = open.pop()
+            && let Some(&outer) = open.last()
+        {
+            branches[outer].height = branches[outer].height.max(branches[inner].height + 1);
+        }
+    };
+    for at in 0..branches.len() {
+        while open.last().is_some_and(|&last| branches[last].last() <= branches[at].from) {
+            close(&mut branches, &mut open);
+        }
+        open.push(at);
+    }
+    while !open.is_empty() {
+        close(&mut branches, &mut open);
+    }
+    branches
+}
+
+/// The sampled tokens that loss terms predict.
+fn bars(layout: &Layout, chosen: &Chosen) -> Vec<Bar> {
+    let mut sampled: Vec<(usize, u32)> = Vec::new();
+    for (at, start) in chosen.iter() {
+        let sequence = &layout.sequences[at];
+        let target = targets(layout, sequence);
+        sampled.extend(sequence.terms.iter().filter_map(|term| {
+            let row = target(term.source as usize, term.target)?;
+            Some((start + row, term.generation))
+        }));
+    }
+    sampled.sort_unstable();
+    sampled.dedup();
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut before: &[(usize, u32)] = &[];
+    for same in sampled.chunk_by(|a, b| a.0 == b.0) {
+        let row = same[0].0;
+        let continues = before.iter().map(|hit| hit.1).eq(same.iter().map(|hit| hit.1));
+        match bars.last_mut().filter(|bar| bar.end == row && continues) {
+            Some(bar) => bar.end = row + 1,
+            None => bars.push(Bar {
+                start: row,
+                end: row + 1,
+                generation: same[0].1,
+                sharers: same.len(),
+            }),
+        }
+        before = same;
+    }
+    bars
+}
+
+/// Where the token stands that a source predicts.
+fn targets<'l>(
+    layout: &'l Layout,
+    sequence: &'l Sequence,
+) -> impl Fn(usize, u32) -> Option<usize> + 'l {
+    let mut later: FxHashMap<(i32, u32), usize> = FxHashMap::default();
+    for (token, &parent) in layout.parents.iter().flatten().enumerate() {
+        if usize::try_from(parent).is_ok_and(|parent| parent + 1 != token) {
+            later.insert((parent, sequence.tokens[token]), token);
+        }
+    }
+    move |source, target| {
+        let next = source + 1;
+        let follows = layout.parents.as_ref().is_none_or(|parents| {
+            parents.get(next).is_some_and(|&parent| usize::try_from(parent) == Ok(source))
+                && sequence.tokens[next] == target
+        });
+        if follows {
+            Some(next)
+        } else {
+            later.get(&(i32::try_from(source).ok()?, target)).copied()
+        }
+    }
+}
+
+/// For each generation in file order, the first row that its view brings into the picture.
+fn begins(layouts: &Layouts<'_>, layout: &Layout, chosen: &Chosen) -> Vec<Option<usize>> {
+    let places = layouts.generation_places(layout).into_iter();
+    let rows: FxHashMap<GenerationId, usize> = places
+        .filter_map(|place| Some((place.generation, chosen.start(place.sequence)? + place.row)))
+        .collect();
+    layouts.tree().generations().map(|generation| rows.get(&generation.id).copied()).collect()
+}
+
+/// Where threads begin, where there are several; where sequences begin, where a layout has several.
+fn starts(
+    tree: &BranchTree,
+    layout: &Layout,
+    chosen: &Chosen,
+    begins: &[Option<usize>],
+) -> Vec<Start> {
+    let mut threads: IndexMap<(&str, &str), Option<usize>> = IndexMap::new();
+    for (generation, begin) in tree.generations().zip(begins) {
+        threads.entry((&generation.rollout, &generation.thread)).or_insert(*begin);
+    }
+    if threads.len() < 2 && layout.sequences.len() < 2 {
+        return Vec::new();
+    }
+    let name = |(rollout, thread): (&str, &str)| match thread {
+        "main" => format!("rollout {rollout}"),
+        thread if thread == rollout => format!("rollout {rollout}"),
+        thread => format!("rollout {rollout}, {thread}"),
+    };
+    match layout.kind {
+        LayoutKind::Packed => {
+            let start = |(thread, row): ((&str, &str), Option<usize>)| {
+                Some(Start { row: row?, label: name(thread) })
+            };
+            threads.into_iter().filter_map(start).collect()
+        }
+        LayoutKind::Segments => {
+            let start = |(at, row): (usize, usize)| {
+                let last = layout.sequences[at].terms.last();
+                let thread = last.and_then(|term| tree.generation(GenerationId(term.generation)));
+                let thread = thread.map_or_else(String::new, |thread| {
+                    format!(": {}", name((&thread.rollout, &thread.thread)))
+                });
+                Start { row, label: format!("sequence {at}{thread}") }
+            };
+            chosen.iter().map(start).collect()
+        }
+        LayoutKind::Compressed | LayoutKind::Full => {
+            let start = |(at, row): (usize, usize)| {
+                Some(Start { row, label: name(*threads.get_index(at)?.0) })
+            };
+            chosen.iter().filter_map(start).collect()
+        }
+    }
+}
+
+/// The evictions that some generation lives under, by row.
+fn marks(layouts: &Layouts<'_>, layout: &Layout, chosen: &Chosen) -> Vec<Mark> {
+    let evictions: FxHashMap<u32, Eviction> =
+        layouts.evictions().into_iter().map(|eviction| (eviction.context, eviction)).collect();
+    let mark = |place: EvictionPlace| {
+        let start = chosen.start(place.sequence)?;
+        let shifted = |range: Range<usize>| start + range.start..start + range.end;
+        Some(Mark {
+            eviction: evictions.get(&place.context.0)?.clone(),
+            rows: shifted(place.rows),
+            keys: place.keys.into_iter().map(shifted).collect(),
+        })
+    };
+    let mut marks: Vec<Mark> =
+        layouts.eviction_places(layout).into_iter().filter_map(mark).collect();
+    marks.sort_by_key(|mark| (mark.rows.start, mark.eviction.context));
+    marks
 }

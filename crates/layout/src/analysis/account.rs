@@ -174,6 +174,27 @@ impl Layouts<'_> {
 
     /// Counts everything that can be counted without a model.
     ///
+    /// ```
+    /// # use pleach_layout::{LayoutKind, Layouts};
+    /// # use pleach_tree::{BranchTree, ReadOptions};
+    /// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+    /// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+    /// # {"t":"append","context":0,"from":null,"segments":[0]}
+    /// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+    /// # {"t":"generation","id":0,"context":0,"output":[1]}
+    /// # {"t":"append","context":1,"from":0,"segments":[1]}
+    /// # {"t":"evict","context":2,"from":1,"evicted":[{"segment":0,"tokens":[1,2]}]}
+    /// # {"t":"segment","id":2,"role":"assistant","origin":"policy","tokens":[10]}
+    /// # {"t":"generation","id":1,"context":2,"output":[2]}
+    /// # "#;
+    /// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+    /// let account = Layouts::new(&tree)?.account()?;
+    /// assert_eq!((account.stats.packed.tokens, account.k()), (9, Some(1)));
+    /// assert_eq!(account.coverage(LayoutKind::Packed), Some(1.0));
+    /// assert_eq!((account.evictions[0].removed, account.evictions[0].before), (1, 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// More than 2^31 - 1 tokens in a layout.
     pub fn account(&self) -> Result<Account, LayoutError> {

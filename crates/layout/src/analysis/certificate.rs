@@ -26,6 +26,30 @@ pub struct Certificate {
 
 impl Layouts<'_> {
     /// Checks the condition, in time linear in the tokens that the tree's operations add.
+    ///
+    /// ```
+    /// # use pleach_layout::Layouts;
+    /// # use pleach_tree::{BranchTree, ReadOptions};
+    /// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+    /// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+    /// # {"t":"append","context":0,"from":null,"segments":[0]}
+    /// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+    /// # {"t":"generation","id":0,"context":0,"output":[1]}
+    /// # {"t":"append","context":1,"from":0,"segments":[1]}
+    /// # {"t":"evict","context":2,"from":1,"evicted":[{"segment":0,"tokens":[1,2]}]}
+    /// # {"t":"segment","id":2,"role":"assistant","origin":"policy","tokens":[10]}
+    /// # {"t":"generation","id":1,"context":2,"output":[2]}
+    /// # "#;
+    /// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+    /// let layouts = Layouts::new(&tree)?;
+    /// let certificate = layouts.certificate();
+    /// // The survivors 7, 8 and 9 are read behind two prefixes: with the evicted token, and without it.
+    /// assert!(!certificate.union_is_exact);
+    /// assert_eq!((certificate.union_tokens, certificate.copied), (6, 3));
+    /// // So much longer is the exact layout than each token once.
+    /// assert_eq!(layouts.account()?.surcharge(&certificate), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn certificate(&self) -> Certificate {
         let identities = |span: Span| {
             (span.start..span.end).map(move |offset| Identity { segment: span.segment.0, offset })

@@ -1,9 +1,11 @@
-use pleach_tree::{BranchTree, Span};
+use pleach_tree::{BranchTree, CacheSemantics, GenerationId, Span};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::Term;
 use crate::flattened::{self, Flat};
 use crate::layouts::{LayoutKind, Layouts};
+use crate::trie::NodeId;
+use crate::{LayoutError, Term};
 
 /// How far the prefix of one loss term in a flattened layout is from the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,11 +74,44 @@ impl ConditioningSummary {
     }
 }
 
+/// A loss term of `compressed` that is predicted from other tokens there than the policy saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Diverging {
+    /// Id of the generation.
+    pub generation: u32,
+    /// Index of the target in the generation's output.
+    pub offset: u32,
+}
+
 impl Layouts<'_> {
     /// Missing and leaked conditioning of every term of a layout, in the order of its terms; zero
     /// for the exact layouts.
     ///
     /// Model-free: it compares token identities and not their values.
+    ///
+    /// ```
+    /// # use pleach_layout::{ConditioningSummary, LayoutKind, Layouts};
+    /// # use pleach_tree::{BranchTree, ReadOptions};
+    /// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+    /// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+    /// # {"t":"append","context":0,"from":null,"segments":[0]}
+    /// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+    /// # {"t":"generation","id":0,"context":0,"output":[1]}
+    /// # {"t":"append","context":1,"from":0,"segments":[1]}
+    /// # {"t":"evict","context":2,"from":1,"evicted":[{"segment":0,"tokens":[1,2]}]}
+    /// # {"t":"segment","id":2,"role":"assistant","origin":"policy","tokens":[10]}
+    /// # {"t":"generation","id":1,"context":2,"output":[2]}
+    /// # "#;
+    /// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+    /// let layouts = Layouts::new(&tree)?;
+    /// // `compressed` scores 8 and 9 without the evicted token, `full` scores 10 with it.
+    /// let summary = |kind| ConditioningSummary::of(&layouts.conditioning(kind));
+    /// let (compressed, full) = (summary(LayoutKind::Compressed), summary(LayoutKind::Full));
+    /// assert_eq!((compressed.diverging, compressed.max_missing, compressed.max_leaked), (2, 1, 0));
+    /// assert_eq!((full.diverging, full.max_missing, full.max_leaked), (1, 0, 1));
+    /// assert_eq!(summary(LayoutKind::Packed).diverging, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn conditioning(&self, kind: LayoutKind) -> Vec<Conditioning> {
         let threads = match kind {
             LayoutKind::Compressed => flattened::compressed(self.tree()),
@@ -106,11 +141,7 @@ impl Layouts<'_> {
     }
 }
 
-fn of_generation(
-    tree: &BranchTree,
-    flat: &Flat,
-    generation: pleach_tree::GenerationId,
-) -> Vec<Conditioning> {
+fn of_generation(tree: &BranchTree, flat: &Flat, generation: GenerationId) -> Vec<Conditioning> {
     let Some(view) = tree.view(generation) else { return Vec::new() };
     let terms = flat.terms(&view);
     if terms.is_empty() {
@@ -187,4 +218,73 @@ fn runs(flat: &Flat, span: Span) -> Vec<(u32, u32, u32)> {
         (start < end).then(|| (start - span.start, placed.at + start - placed.start, end - start))
     };
     placed.iter().filter_map(overlap).collect()
+}
+
+impl Layouts<'_> {
+    /// The loss terms whose compressed prefix differs, as token ids, from their live view, in the
+    /// order of `compressed`'s terms.
+    ///
+    /// The last view of a thread is in the trie like any other, so two prefixes are equal if and
+    /// only if they are one node.
+    ///
+    /// ```
+    /// # use pleach_layout::Layouts;
+    /// # use pleach_tree::{BranchTree, ReadOptions};
+    /// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+    /// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+    /// # {"t":"append","context":0,"from":null,"segments":[0]}
+    /// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+    /// # {"t":"generation","id":0,"context":0,"output":[1]}
+    /// # {"t":"append","context":1,"from":0,"segments":[1]}
+    /// # {"t":"evict","context":2,"from":1,"evicted":[{"segment":0,"tokens":[1,2]}]}
+    /// # {"t":"segment","id":2,"role":"assistant","origin":"policy","tokens":[10]}
+    /// # {"t":"generation","id":1,"context":2,"output":[2]}
+    /// # "#;
+    /// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
+    /// let diverging = Layouts::new(&tree)?.diverging()?;
+    /// let terms: Vec<(u32, u32)> =
+    ///     diverging.iter().map(|term| (term.generation, term.offset)).collect();
+    /// assert_eq!(terms, [(0, 0), (0, 1)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::DivergingUnderKvEvict`]: there, equal token ids do not mean equal conditioning.
+    pub fn diverging(&self) -> Result<Vec<Diverging>, LayoutError> {
+        let (tree, forest) = (self.tree(), self.forest());
+        if tree.header().cache == CacheSemantics::KvEvict {
+            return Err(LayoutError::DivergingUnderKvEvict);
+        }
+        let place: FxHashMap<GenerationId, usize> =
+            tree.generations().map(|generation| generation.id).zip(0..).collect();
+        let mut diverging = Vec::new();
+        for flat in flattened::compressed(tree) {
+            let last = flat.generations.last().map(|id| forest.outputs[place[id]].end());
+            let path = last.map(|node| self.path(node)).unwrap_or_default();
+            for view in flat.generations.iter().filter_map(|&id| tree.view(id)) {
+                let output = &forest.outputs[place[&view.generation().id]];
+                for term in flat.terms(&view) {
+                    let live = match term.offset.checked_sub(1) {
+                        None => Some(&output.before),
+                        Some(before) => output.nodes.get(before as usize),
+                    };
+                    if path.get(term.source as usize) != live {
+                        diverging
+                            .push(Diverging { generation: term.generation, offset: term.offset });
+                    }
+                }
+            }
+        }
+        Ok(diverging)
+    }
+
+    /// The nodes from the first token to `node`.
+    fn path(&self, node: NodeId) -> Vec<NodeId> {
+        let trie = &self.forest().trie;
+        let mut path: Vec<NodeId> = std::iter::successors(Some(node), |&node| trie.parent(node))
+            .take_while(|&node| node != NodeId::ROOT)
+            .collect();
+        path.reverse();
+        path
+    }
 }

@@ -2,13 +2,11 @@
 mod account;
 mod certificate;
 mod conditioning;
-mod diverging;
 mod era;
 mod places;
 
 pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats};
 pub use certificate::Certificate;
-pub use conditioning::{Conditioning, ConditioningSummary};
-pub use diverging::Diverging;
+pub use conditioning::{Conditioning, ConditioningSummary, Diverging};
 pub use era::Era;
 pub use places::{EvictionPlace, GenerationPlace};

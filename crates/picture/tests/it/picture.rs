@@ -214,6 +214,16 @@ fn a_sequence_that_is_not_there_and_a_size_that_is_none_are_errors() {
 }
 
 #[test]
+fn arrays_that_do_not_fit_together_are_an_error() {
+    let tree = tree("reprefill", 2);
+    let layouts = Layouts::new(&tree).unwrap();
+    let mut layout = layouts.packed().unwrap();
+    layout.sequences[0].ends.pop();
+    let error = Picture::new(&layouts, &layout, &PictureOptions::default()).unwrap_err();
+    assert!(matches!(error, PictureError::Layout(_)), "{error}");
+}
+
+#[test]
 fn a_layout_without_tokens_and_an_eviction_behind_the_last_token_are_drawn() {
     let header =
         r#"{"t":"header","version":1,"harness":"example","fidelity":"token","cache":"CACHE"}"#;
