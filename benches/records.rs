@@ -10,64 +10,41 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach::layout::Layouts;
 use pleach::tree::{
-    Append, BranchTree, ContextId, Evict, Evicted, Extra, Fidelity, Generation, GenerationId,
-    Header, Origin, Place, ReadOptions, Record, Replacement, ReplacementKind, Role, Segment,
-    SegmentId, write_records,
+    BranchTree, Evict, Evicted, Fidelity, Header, Origin, Place, ReadOptions, RecordBuilder,
+    Replacement, ReplacementKind, Role, TreeError,
 };
 
 /// A rollout that reads a tool result in every context and clears the one before the last.
-fn cleared_results(tokens: usize, contexts: u32) -> Vec<u8> {
+fn cleared_results(tokens: usize, contexts: u32) -> Result<Vec<u8>, TreeError> {
     let each = (tokens / contexts as usize).saturating_sub(32);
-    let mut records = vec![Record::Header(Header::new("bench", Fidelity::Token))];
-    let (mut segments, mut context) = (0, None);
-    let mut segment = |records: &mut Vec<Record>, role, origin, len: usize| {
-        let id = SegmentId(segments);
-        let ids = (0..len)
-            .map(|at| (at as u32).wrapping_mul(2_654_435_761).wrapping_add(segments * 97) % 50_000)
-            .collect();
-        records.push(Record::Segment(Segment::new(id, role, origin).with_tokens(ids)));
+    let mut log = RecordBuilder::new(Header::new("bench", Fidelity::Token))?;
+    let mut segments = 0_u32;
+    let mut ids = |len: usize| -> Vec<u32> {
         segments += 1;
-        id
+        let spread = |at: u32| at.wrapping_mul(2_654_435_761).wrapping_add((segments - 1) * 97);
+        (0..len as u32).map(|at| spread(at) % 50_000).collect()
     };
-    let mut results = Vec::new();
-    let mut next = 0;
-    for turn in 0..contexts / 2 {
-        let result = segment(&mut records, Role::Tool, Origin::Environment, 2 * each);
-        let (from, new) = (context, ContextId(next));
-        let pending = results.last().map(|&(_, call)| call);
-        let appended = pending.into_iter().chain([result]).collect();
-        records.push(Record::Append(Append {
-            context: new,
-            from,
-            segments: appended,
-            extra: Extra::new(),
-        }));
-        let call = segment(&mut records, Role::Assistant, Origin::Policy, 32);
-        records.push(Record::Generation(Generation::new(GenerationId(turn), new, vec![call])));
-        (next, context) = (next + 1, Some(new));
-        if let Some(&(old, _)) = results.last() {
-            let placeholder = segment(&mut records, Role::Tool, Origin::Harness, 4);
-            let replacement =
-                Replacement::new(ReplacementKind::Placeholder, vec![placeholder], Place::InPlace);
-            records.push(Record::Evict(Box::new(Evict {
-                context: ContextId(next),
-                from: new,
-                evicted: vec![Evicted::whole(old)],
-                replacement: Some(replacement),
-                by: None,
-                trigger: None,
-                evidence: None,
-                extra: Extra::new(),
-            })));
-            (next, context) = (next + 1, Some(ContextId(next)));
+    let mut context = None;
+    let mut before = None;
+    for _ in 0..contexts / 2 {
+        let result = log.tokens(Role::Tool, Origin::Environment, ids(2 * each))?;
+        let said = before.map(|(_, call)| call);
+        let new = log.append(context, said.into_iter().chain([result]).collect::<Vec<_>>())?;
+        let call = log.tokens(Role::Assistant, Origin::Policy, ids(32))?;
+        log.sample(new, [call])?;
+        context = Some(new);
+        if let Some((old, _)) = before {
+            let placeholder = log.tokens(Role::Tool, Origin::Harness, ids(4))?;
+            let kind = ReplacementKind::Placeholder;
+            let replacement = Replacement::new(kind, vec![placeholder], Place::InPlace);
+            let evict = Evict::new(new, [Evicted::whole(old)]).with_replacement(replacement);
+            context = Some(log.evict(evict)?);
         }
-        results.push((result, call));
+        before = Some((result, call));
     }
     let mut bytes = Vec::new();
-    match write_records(&mut bytes, &records) {
-        Ok(()) => bytes,
-        Err(error) => panic!("records in memory are written: {error}"),
-    }
+    log.write_new(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn packed_tokens(records: &[u8]) -> usize {
@@ -89,7 +66,10 @@ fn bench(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("records_to_packed");
     group.sample_size(10);
     for (tokens, contexts) in [(1_000_000, 200), (2_000_000, 200), (1_000_000, 800)] {
-        let records = cleared_results(tokens, contexts);
+        let records = match cleared_results(tokens, contexts) {
+            Ok(records) => records,
+            Err(error) => panic!("the benchmark's records are sound: {error}"),
+        };
         let packed = packed_tokens(&records);
         group.throughput(Throughput::Elements(packed as u64));
         let name = BenchmarkId::new(format!("{tokens} tokens, {contexts} contexts"), packed);

@@ -30,7 +30,9 @@ fn config() -> DecoderConfig {
 /// Packed and segments of a regime.
 fn layouts(regime: Regime) -> [Layout; 2] {
     let records = regime.records(TOKENS, VOCABULARY as u32);
-    let tree = match BranchTree::from_records(records, regime.name(), ReadOptions::STRICT) {
+    let tree = match records
+        .and_then(|records| BranchTree::from_records(records, regime.name(), ReadOptions::STRICT))
+    {
         Ok((tree, _)) => tree,
         Err(error) => panic!("the records of a regime are sound: {error}"),
     };

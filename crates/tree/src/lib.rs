@@ -29,6 +29,7 @@ mod ids;
 mod lines;
 mod reader;
 mod record;
+mod record_builder;
 mod requests;
 mod rollout;
 mod view;
@@ -48,6 +49,7 @@ pub use record::{
     ForkReason, Generation, Header, Latent, LossRun, Origin, Outcome, Part, Place, Record, Replace,
     Replacement, ReplacementKind, Role, Segment, Source, Status, TokenizerIdentity, Trigger,
 };
+pub use record_builder::RecordBuilder;
 pub use requests::{Request, records_of_requests};
 pub use view::{OutputToken, View};
 pub use writer::write_records;

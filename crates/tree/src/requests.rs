@@ -1,6 +1,6 @@
 use crate::{
-    Append, ContextId, Evict, Evicted, Evidence, Extra, Generation, GenerationId, Header, Origin,
-    Place, Record, Replacement, ReplacementKind, Role, Segment, SegmentId,
+    ContextId, Evict, Evicted, Evidence, Generation, GenerationId, Header, Origin, Place, Record,
+    RecordBuilder, Replacement, ReplacementKind, Role, Segment, SegmentId, TreeError,
 };
 
 /// One request to a policy as it is seen from outside: what stood before it, and what it sampled.
@@ -22,24 +22,33 @@ pub struct Request {
 /// prompt (the last time that it does). What lay between was evicted, what stands there now
 /// replaces it, and what follows the survivors is new. Every live view is exact, token for token;
 /// which token survived is inferred.
-pub fn records_of_requests(header: Header, rollout: &str, requests: &[Request]) -> Vec<Record> {
-    let mut writer = Writer { records: vec![Record::Header(header)], ..Writer::default() };
-    for (index, request) in (0..).zip(requests) {
-        writer.arrive(&request.prompt);
+///
+/// # Errors
+/// [`TreeError::Rejected`] for a request that no record can hold: log-probabilities that are not
+/// one a token, an id outside the header's vocabulary, an output without anything before it.
+pub fn records_of_requests(
+    header: Header,
+    rollout: &str,
+    requests: &[Request],
+) -> Result<Vec<Record>, TreeError> {
+    let (log, view, pending) = (RecordBuilder::new(header)?, Vec::new(), Vec::new());
+    let mut timeline = Timeline { log, view, pending, context: None };
+    for request in requests {
+        let context = timeline.arrive(&request.prompt)?;
         let output = Segment {
             logprobs: request.logprobs.clone(),
             ..Segment::new(SegmentId(0), Role::Assistant, Origin::Policy)
         };
-        let output = writer.segment(output, &request.output);
-        writer.records.push(Record::Generation(Generation {
+        let output = timeline.segment(output, &request.output)?;
+        timeline.log.generation(Generation {
             rollout: rollout.to_owned(),
             prompt_tokens: Some(request.prompt.clone()),
-            ..Generation::new(GenerationId(index), writer.context, vec![output])
-        }));
-        writer.pending.push(output);
-        writer.push(output, &request.output);
+            ..Generation::new(GenerationId(0), context, vec![output])
+        })?;
+        timeline.pending.push(output);
+        timeline.push(output, &request.output);
     }
-    writer.records
+    Ok(timeline.log.into_records())
 }
 
 /// One token of the view so far.
@@ -50,33 +59,19 @@ struct Known {
     token: u32,
 }
 
-struct Writer {
-    records: Vec<Record>,
+/// The view as it goes from request to request.
+struct Timeline {
+    log: RecordBuilder,
     view: Vec<Known>,
     /// Segments of the view that no context holds yet.
     pending: Vec<SegmentId>,
-    context: ContextId,
-    segments: u32,
-    contexts: u32,
+    /// The context that holds the rest.
+    context: Option<ContextId>,
 }
 
-impl Default for Writer {
-    fn default() -> Self {
-        let context = ContextId(0);
-        Self {
-            records: Vec::new(),
-            view: Vec::new(),
-            pending: Vec::new(),
-            context,
-            segments: 0,
-            contexts: 0,
-        }
-    }
-}
-
-impl Writer {
-    /// Makes the context of a prompt the current one.
-    fn arrive(&mut self, prompt: &[u32]) {
+impl Timeline {
+    /// The context of a prompt, made from the one before.
+    fn arrive(&mut self, prompt: &[u32]) -> Result<ContextId, TreeError> {
         let start = self
             .view
             .iter()
@@ -84,85 +79,61 @@ impl Writer {
             .take_while(|(known, token)| known.token == **token)
             .count();
         if start < self.view.len() {
-            self.append();
-            self.replace(start, prompt);
+            let from = self.append()?;
+            self.replace(from, start, prompt)?;
         } else {
-            self.follow(&prompt[start..]);
+            self.follow(&prompt[start..])?;
         }
-        self.append();
+        self.append()
     }
 
-    /// Puts what is pending behind the current context.
-    fn append(&mut self) {
-        let first = self.contexts == 0;
-        if self.pending.is_empty() && !first {
-            return;
-        }
-        let from = (!first).then_some(self.context);
-        let segments = std::mem::take(&mut self.pending);
-        self.context = self.next_context();
-        self.records.push(Record::Append(Append {
-            context: self.context,
-            from,
-            segments,
-            extra: Extra::new(),
-        }));
+    /// The context with what is pending behind it.
+    fn append(&mut self) -> Result<ContextId, TreeError> {
+        let context = match self.context {
+            Some(context) if self.pending.is_empty() => context,
+            from => self.log.append(from, std::mem::take(&mut self.pending))?,
+        };
+        self.context = Some(context);
+        Ok(context)
     }
 
     /// Evicts what lies between the common start and the survivors behind it, of which at least one
     /// token goes.
-    fn replace(&mut self, start: usize, prompt: &[u32]) {
+    fn replace(&mut self, from: ContextId, start: usize, prompt: &[u32]) -> Result<(), TreeError> {
         let (kept, at) = survivors(&self.view[start + 1..], &prompt[start..]);
         let (added, behind) = (&prompt[start..start + at], &prompt[start + at + kept..]);
         let survivors = self.view.split_off(self.view.len() - kept);
-        let evicted = ranges(&self.view.split_off(start));
-        let replacement = (!added.is_empty()).then(|| {
-            let new = self.segment(Segment::new(SegmentId(0), Role::User, Origin::Harness), added);
+        let mut evict =
+            Evict::new(from, ranges(&self.view.split_off(start))).with_evidence(Evidence::Inferred);
+        if !added.is_empty() {
+            let new = Segment::new(SegmentId(0), Role::User, Origin::Harness);
+            let new = self.segment(new, added)?;
             self.push(new, added);
-            Replacement::new(ReplacementKind::Summary, vec![new], Place::BeforeFirst)
-        });
+            let kind = ReplacementKind::Summary;
+            evict = evict.with_replacement(Replacement::new(kind, vec![new], Place::BeforeFirst));
+        }
         self.view.extend(survivors);
-        let (from, context) = (self.context, self.next_context());
-        self.context = context;
-        let evidence = Some(Evidence::Inferred);
-        let evict = Evict {
-            context,
-            from,
-            evicted,
-            replacement,
-            by: None,
-            trigger: None,
-            evidence,
-            extra: Extra::new(),
-        };
-        self.records.push(Record::Evict(Box::new(evict)));
-        self.follow(behind);
+        self.context = Some(self.log.evict(evict)?);
+        self.follow(behind)
     }
 
     /// What the environment put behind everything else.
-    fn follow(&mut self, tokens: &[u32]) {
-        if tokens.is_empty() {
-            return;
+    fn follow(&mut self, tokens: &[u32]) -> Result<(), TreeError> {
+        if !tokens.is_empty() {
+            let new = Segment::new(SegmentId(0), Role::User, Origin::Environment);
+            let new = self.segment(new, tokens)?;
+            self.pending.push(new);
+            self.push(new, tokens);
         }
-        let new = self.segment(Segment::new(SegmentId(0), Role::User, Origin::Environment), tokens);
-        self.pending.push(new);
-        self.push(new, tokens);
+        Ok(())
     }
 
     fn push(&mut self, segment: SegmentId, tokens: &[u32]) {
         self.view.extend((0..).zip(tokens).map(|(at, &token)| Known { segment, at, token }));
     }
 
-    fn segment(&mut self, segment: Segment, tokens: &[u32]) -> SegmentId {
-        let id = SegmentId(self.segments);
-        self.segments += 1;
-        self.records.push(Record::Segment(Segment { id, ..segment }.with_tokens(tokens.to_vec())));
-        id
-    }
-
-    fn next_context(&mut self) -> ContextId {
-        self.contexts += 1;
-        ContextId(self.contexts - 1)
+    fn segment(&mut self, segment: Segment, tokens: &[u32]) -> Result<SegmentId, TreeError> {
+        self.log.segment(segment.with_tokens(tokens.to_vec()))
     }
 }
 

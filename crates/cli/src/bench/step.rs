@@ -72,7 +72,7 @@ pub(super) fn measure(
     for regime in Regime::ALL {
         progress.set_message(format!("training step, {regime}"));
         progress.tick();
-        let records = regime.records(tokens, VOCABULARY as u32);
+        let records = regime.records(tokens, VOCABULARY as u32)?;
         let (tree, _) = BranchTree::from_records(records, regime.name(), ReadOptions::STRICT)?;
         let layouts = Layouts::new(&tree)?;
         rows.push(measure_regime(

@@ -5,9 +5,12 @@ use pleach_tree::{BranchTree, ReadOptions};
 
 /// Tokens of packed and of segments, sequences of segments, and loss terms of both.
 fn sizes(regime: Regime, tokens: usize) -> [usize; 5] {
-    let (tree, report) =
-        BranchTree::from_records(regime.records(tokens, 4096), regime.name(), ReadOptions::STRICT)
-            .unwrap();
+    let (tree, report) = BranchTree::from_records(
+        regime.records(tokens, 4096).unwrap(),
+        regime.name(),
+        ReadOptions::STRICT,
+    )
+    .unwrap();
     assert!(report.diagnostics.is_empty(), "{regime}: {:?}", report.diagnostics);
     let layouts = Layouts::new(&tree).unwrap();
     let (packed, segments) = (layouts.packed().unwrap(), layouts.segments().unwrap());

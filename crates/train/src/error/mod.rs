@@ -10,6 +10,12 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
+    /// Records that are at fault.
+    #[error("{message}")]
+    Records {
+        /// What is wrong, and what to do.
+        message: String,
+    },
     /// Attention refused its mask or tensors.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -203,4 +209,10 @@ pub enum TrainError {
         /// What was asked for and what to use instead.
         what: String,
     },
+}
+
+impl From<pleach_tree::TreeError> for TrainError {
+    fn from(error: pleach_tree::TreeError) -> Self {
+        Self::Records { message: error.to_string() }
+    }
 }

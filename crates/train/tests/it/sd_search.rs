@@ -282,7 +282,7 @@ fn records_whose_ids_are_used_up_are_refused_and_those_with_teachers_take_more()
     for records in [segment, largest("\"context\":3,")] {
         let found = hindsight(&read(&records), &[query(0, 1, 3)], &template()).unwrap_err();
         assert!(
-            matches!(&found, TrainError::Unsupported { what } if what.contains("4294967295")),
+            matches!(&found, TrainError::Records { message } if message.contains("used up")),
             "{found}"
         );
     }

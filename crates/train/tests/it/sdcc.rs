@@ -161,7 +161,8 @@ fn where_only_requests_are_known_the_request_before_a_junction_is_the_teachers_p
     for prompt in [&[5, 0, 2, 3][..], &[5, 0, 2, 3, 6], &[5, 0, 2, 3, 6, 0]] {
         let requests = [request(&[5, 6, 1], &[2, 3]), request(prompt, &[4])];
         let records =
-            records_of_requests(Header::new("requests", Fidelity::Inferred), "r0", &requests);
+            records_of_requests(Header::new("requests", Fidelity::Inferred), "r0", &requests)
+                .unwrap();
         let (tree, _) = BranchTree::from_records(records, "requests", ReadOptions::STRICT).unwrap();
         let batch = batch(&tree);
         assert_eq!(batch.pairs.ids, [(0, 0), (0, 1)], "{prompt:?}");

@@ -53,6 +53,22 @@ impl TreeBuilder {
         Self { tree, origin, headless: false, refuses: false, state: State::default() }
     }
 
+    /// A builder that leaves out a record at fault whole, so that the next one is checked against
+    /// what was sound.
+    pub(crate) fn refusing() -> Self {
+        Self { refuses: true, ..Self::new() }
+    }
+
+    /// The tree so far.
+    pub(crate) fn tree(&self) -> &BranchTree {
+        &self.tree
+    }
+
+    /// The records so far.
+    pub(crate) fn into_records(self) -> Vec<Record> {
+        self.tree.records
+    }
+
     /// Whether a header was read.
     pub fn has_header(&self) -> bool {
         self.tree.header.is_some()

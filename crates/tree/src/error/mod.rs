@@ -20,6 +20,12 @@ pub enum TreeError {
     /// The file was read and is at fault; nothing of it is used.
     #[error("{}", .0.rejection())]
     Rejected(Report),
+    /// More of something than an id counts.
+    #[error("the ids of {what} are used up to 2^32 - 1: number them from 0, or begin another file")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+    },
     /// A record could not be written.
     #[error("records could not be written: {0}; check free space and permissions of the target")]
     Write(#[from] std::io::Error),

@@ -57,6 +57,20 @@ impl Generation {
             extra: Extra::new(),
         }
     }
+
+    /// The same call as one of another rollout.
+    #[must_use]
+    pub fn in_rollout(mut self, rollout: impl Into<String>) -> Self {
+        self.rollout = rollout.into();
+        self
+    }
+
+    /// The same call as one of another thread.
+    #[must_use]
+    pub fn in_thread(mut self, thread: impl Into<String>) -> Self {
+        self.thread = thread.into();
+        self
+    }
 }
 
 /// How a rollout ended.
@@ -85,4 +99,17 @@ pub struct Outcome {
     /// Unknown fields.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Outcome {
+    /// The reward of a rollout that is in group `group`.
+    pub fn new(
+        rollout: impl Into<String>,
+        group: impl Into<String>,
+        reward: f64,
+        status: Status,
+    ) -> Self {
+        let (rollout, group) = (rollout.into(), group.into());
+        Self { rollout, group, reward, status, extra: Extra::new() }
+    }
 }

@@ -18,6 +18,17 @@ pub struct Append {
     pub extra: Extra,
 }
 
+impl Append {
+    /// Segments behind a context, or behind nothing where `from` is `None`.
+    ///
+    /// The context that it makes is 0 until it is set; a [`RecordBuilder`](crate::RecordBuilder)
+    /// sets it.
+    pub fn new(from: impl Into<Option<ContextId>>, segments: impl Into<Vec<SegmentId>>) -> Self {
+        let (from, segments) = (from.into(), segments.into());
+        Self { context: ContextId(0), from, segments, extra: Extra::new() }
+    }
+}
+
 /// A segment, or a range of it, that leaves a context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evicted {
@@ -218,6 +229,53 @@ pub struct Evict {
     pub extra: Extra,
 }
 
+impl Evict {
+    /// Ranges out of a context, without a replacement and with nothing known of who decided it.
+    ///
+    /// The context that it makes is 0 until it is set; a [`RecordBuilder`](crate::RecordBuilder)
+    /// sets it.
+    pub fn new(from: ContextId, evicted: impl Into<Vec<Evicted>>) -> Self {
+        Self {
+            context: ContextId(0),
+            from,
+            evicted: evicted.into(),
+            replacement: None,
+            by: None,
+            trigger: None,
+            evidence: None,
+            extra: Extra::new(),
+        }
+    }
+
+    /// The same eviction with something in the place of what leaves.
+    #[must_use]
+    pub fn with_replacement(mut self, replacement: Replacement) -> Self {
+        self.replacement = Some(replacement);
+        self
+    }
+
+    /// The same eviction with its author.
+    #[must_use]
+    pub fn with_author(mut self, by: By) -> Self {
+        self.by = Some(by);
+        self
+    }
+
+    /// The same eviction with what set it off.
+    #[must_use]
+    pub fn with_trigger(mut self, trigger: Trigger) -> Self {
+        self.trigger = Some(trigger);
+        self
+    }
+
+    /// The same eviction with how it is known.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: Evidence) -> Self {
+        self.evidence = Some(evidence);
+        self
+    }
+}
+
 /// A context whose whole list is given, for harnesses that only store snapshots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replace {
@@ -233,6 +291,24 @@ pub struct Replace {
     /// Unknown fields.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Replace {
+    /// A new list in the place of a context's, with nothing known of who decided it.
+    ///
+    /// The context that it makes is 0 until it is set; a [`RecordBuilder`](crate::RecordBuilder)
+    /// sets it.
+    pub fn new(from: ContextId, segments: impl Into<Vec<SegmentId>>) -> Self {
+        let (context, segments) = (ContextId(0), segments.into());
+        Self { context, from, segments, by: None, extra: Extra::new() }
+    }
+
+    /// The same list with its author.
+    #[must_use]
+    pub fn with_author(mut self, by: By) -> Self {
+        self.by = Some(by);
+        self
+    }
 }
 
 /// Why a context was copied into another thread.
@@ -263,4 +339,14 @@ pub struct Fork {
     /// Unknown fields.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Fork {
+    /// A copy of a context.
+    ///
+    /// The context that it makes is 0 until it is set; a [`RecordBuilder`](crate::RecordBuilder)
+    /// sets it.
+    pub fn new(from: ContextId, reason: ForkReason) -> Self {
+        Self { context: ContextId(0), from, reason, extra: Extra::new() }
+    }
 }

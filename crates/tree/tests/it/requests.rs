@@ -12,7 +12,8 @@ fn request(prompt: &[u32], output: &[u32]) -> Request {
 }
 
 fn tree(requests: &[Request]) -> BranchTree {
-    let records = records_of_requests(Header::new("requests", Fidelity::Inferred), "r0", requests);
+    let header = Header::new("requests", Fidelity::Inferred);
+    let records = records_of_requests(header, "r0", requests).unwrap();
     BranchTree::from_records(records, "requests", ReadOptions::STRICT).unwrap().0
 }
 

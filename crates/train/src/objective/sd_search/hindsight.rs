@@ -3,8 +3,8 @@ use crate::{
     objective::divergence::Alignment,
 };
 use pleach_tree::{
-    Append, BranchTree, ContextId, Extra, Generation, GenerationId, LossRun, Origin, Outcome,
-    Record, Role, Segment, SegmentId,
+    BranchTree, Generation, GenerationId, LossRun, Origin, Outcome, Record, RecordBuilder, Role,
+    Segment, SegmentId,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -97,14 +97,14 @@ pub fn hindsight(
             .into());
         }
     }
-    let mut writer = Writer::new(tree);
+    let mut branches = Branches::new(tree)?;
     let mut aligned = Vec::new();
     for generation in tree.generations() {
         let Some(queries) = by_generation.get(&generation.id) else { continue };
         let Some(outcome) = outcomes.get(generation.rollout.as_str()) else { continue };
-        let block = writer
+        let block = branches
             .block(&outcome.group, || block(tree, &outcome.group, &by_generation, template))?;
-        let teacher = writer.teacher(tree, generation, block)?;
+        let teacher = branches.teacher(tree, generation, block)?;
         for query in queries {
             let pair = |offset| Alignment {
                 student: (generation.id.0, offset),
@@ -113,7 +113,7 @@ pub fn hindsight(
             aligned.extend((query.start..query.end).map(pair));
         }
     }
-    Ok(Hindsight { records: writer.records, aligned })
+    Ok(Hindsight { records: branches.log.into_records(), aligned })
 }
 
 /// The tokens of a group's block: rollout by rollout its queries, then how it ended.
@@ -151,32 +151,22 @@ fn block(
     tokens
 }
 
-/// Records with more behind them, under ids that nothing uses.
-struct Writer {
-    records: Vec<Record>,
-    segments: Unused,
-    contexts: Unused,
-    generations: Unused,
+/// The records of a tree while teacher branches are written behind them.
+struct Branches {
+    log: RecordBuilder,
     /// What the names of teachers' threads hold and no other thread's does.
     mark: String,
     blocks: HashMap<String, SegmentId>,
 }
 
-impl Writer {
-    fn new(tree: &BranchTree) -> Self {
-        let records = tree.records().to_vec();
-        let segments = Unused::after(records.iter().filter_map(|record| match record {
-            Record::Segment(segment) => Some(segment.id.0),
-            _ => None,
-        }));
-        let contexts =
-            Unused::after(tree.contexts().filter_map(pleach_tree::Context::id).map(|id| id.0));
-        let generations = Unused::after(tree.generations().map(|generation| generation.id.0));
+impl Branches {
+    fn new(tree: &BranchTree) -> Result<Self, TrainError> {
         let mut mark = "#hindsight".to_owned();
         while tree.generations().any(|generation| generation.thread.contains(&mark)) {
             mark.push('#');
         }
-        Self { records, segments, contexts, generations, mark, blocks: HashMap::new() }
+        let log = RecordBuilder::resume(tree.records().iter().cloned())?;
+        Ok(Self { log, mark, blocks: HashMap::new() })
     }
 
     /// The block of a group, written once.
@@ -188,15 +178,8 @@ impl Writer {
         if let Some(&id) = self.blocks.get(group) {
             return Ok(id);
         }
-        let id = self
-            .write(Segment::new(SegmentId(0), Role::User, Origin::Harness).with_tokens(tokens()))?;
+        let id = self.log.tokens(Role::User, Origin::Harness, tokens())?;
         self.blocks.insert(group.to_owned(), id);
-        Ok(id)
-    }
-
-    fn write(&mut self, segment: Segment) -> Result<SegmentId, TrainError> {
-        let id = SegmentId(self.segments.take()?);
-        self.records.push(Record::Segment(Segment { id, ..segment }));
         Ok(id)
     }
 
@@ -207,53 +190,21 @@ impl Writer {
         agent: &Generation,
         block: SegmentId,
     ) -> Result<GenerationId, TrainError> {
-        let (context, id) =
-            (ContextId(self.contexts.take()?), GenerationId(self.generations.take()?));
-        let append = Append {
-            context,
-            from: Some(agent.context),
-            segments: vec![block],
-            extra: Extra::new(),
-        };
-        self.records.push(Record::Append(append));
+        let context = self.log.append(agent.context, [block])?;
         let output = agent
             .output
             .iter()
             .filter_map(|&id| tree.segment(id))
-            .map(|segment| self.write(unweighted(segment)));
+            .map(|segment| self.log.segment(unweighted(segment)));
         let output = output.collect::<Result<_, _>>()?;
         let thread = format!("{}{}/{}", agent.thread, self.mark, agent.id.0);
         let (rollout, policy) = (agent.rollout.clone(), agent.policy.clone());
-        self.records.push(Record::Generation(Generation {
+        Ok(self.log.generation(Generation {
             rollout,
             thread,
             policy,
-            ..Generation::new(id, context, output)
-        }));
-        Ok(id)
-    }
-}
-
-/// Ids from one on.
-struct Unused {
-    next: Option<u32>,
-}
-
-impl Unused {
-    fn after(used: impl Iterator<Item = u32>) -> Self {
-        Self { next: used.max().map_or(Some(0), |id| id.checked_add(1)) }
-    }
-
-    fn take(&mut self) -> Result<u32, TrainError> {
-        let Some(id) = self.next else {
-            let what = format!(
-                "the records use id {}, behind which there is none for a teacher: number them from 0",
-                u32::MAX
-            );
-            return Err(TrainError::Unsupported { what });
-        };
-        self.next = id.checked_add(1);
-        Ok(id)
+            ..Generation::new(GenerationId(0), context, output)
+        })?)
     }
 }
 
