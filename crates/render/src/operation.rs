@@ -80,17 +80,19 @@ impl Rewriter<'_, '_> {
             (Step::Replace(segments), _) => {
                 self.notes.rewritten += 1;
                 self.leave_but(before, &segments);
-                Record::Replace(Replace {
-                    context,
-                    from: parent,
-                    segments,
-                    by: Some(By::rule(RULE)),
-                    extra: Extra::new(),
-                })
+                let replace = Replace::new(parent, segments).with_author(By::rule(RULE));
+                Record::Replace(Replace { context, ..replace })
             }
             (Step::Evict(cut), Some(Operation::Evict(record))) => {
                 let evicted = self.evicted(&cut, before);
                 let replacement = record.replacement.as_ref().map(|replacement| Replacement {
+                    kind: match replacement.kind {
+                        // What the template writes around nothing is something.
+                        ReplacementKind::None if !cut.inserted.is_empty() => {
+                            ReplacementKind::Truncation
+                        }
+                        kind => kind,
+                    },
                     segments: cut.inserted,
                     place: cut.place,
                     ..replacement.clone()
@@ -110,23 +112,10 @@ impl Rewriter<'_, '_> {
                     Replacement::new(ReplacementKind::Truncation, cut.inserted, cut.place);
                 let replacement =
                     Some(replacement).filter(|replacement| !replacement.segments.is_empty());
-                let by = Some(By::rule(RULE));
-                let (trigger, evidence, extra) = (None, None, Extra::new());
-                Record::Evict(Box::new(Evict {
-                    context,
-                    from: parent,
-                    evicted,
-                    replacement,
-                    by,
-                    trigger,
-                    evidence,
-                    extra,
-                }))
+                let evict = Evict::new(parent, evicted).with_author(By::rule(RULE));
+                Record::Evict(Box::new(Evict { context, replacement, ..evict }))
             }
-            (Step::Fork, _) => {
-                let append = Append { context, from, segments: Vec::new(), extra: Extra::new() };
-                Record::Append(append)
-            }
+            (Step::Fork, _) => Record::Append(Append { context, ..Append::new(from, Vec::new()) }),
         }
     }
 

@@ -191,7 +191,7 @@ impl Grower {
             probe.push(Record::Evict(Box::new(evict.clone())));
             let pieces = piece_starts(&probe.contexts[&context.0]).len();
             evict.replacement = Some(Replacement::new(
-                write::kind(cut.kind),
+                write::kind(cut.kind, &segments),
                 segments,
                 write::place(cut.place, pieces),
             ));
@@ -226,7 +226,7 @@ impl Grower {
         let by = write::by(kept.len() as u8, self.last);
         self.made(
             context.0,
-            Record::Replace(Replace { context, from, segments, by, extra: Extra::new() }),
+            Record::Replace(Replace { context, by, ..Replace::new(from, segments) }),
         );
     }
 

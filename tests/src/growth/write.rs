@@ -64,9 +64,11 @@ fn runs(weights: &[(u8, u8)], len: u32, sampled: bool) -> Option<Vec<LossRun>> {
     (!weights.is_empty() && (len == 0 || !runs.is_empty())).then_some(runs)
 }
 
-pub(super) fn kind(number: u8) -> ReplacementKind {
+/// A kind of replacement; `none` only where it has no segments.
+pub(super) fn kind(number: u8, segments: &[SegmentId]) -> ReplacementKind {
     use ReplacementKind::{Index, None, Placeholder, Summary, Truncation};
-    [Placeholder, Summary, Truncation, Index, None][usize::from(number % 5)]
+    let kinds = [Placeholder, Summary, Truncation, Index, None];
+    kinds[usize::from(number) % if segments.is_empty() { 5 } else { 4 }]
 }
 
 /// A place; `pieces` is what is left after removal.

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use pleach_tree::{
-    Append, ContextId, Evict, Extra, Fork, ForkReason, Generation, GenerationId, Outcome, Record,
-    Replace, Role, Segment, SegmentId, Source,
+    Append, ContextId, Evict, Fork, ForkReason, Generation, GenerationId, Outcome, Record, Replace,
+    Role, Segment, SegmentId, Source,
 };
 use rustc_hash::FxHashSet;
 
@@ -62,24 +62,15 @@ impl Ledger {
     pub(crate) fn append(&mut self, from: Option<Held>, segments: Vec<SegmentId>) -> Held {
         let last = self.extend(from.and_then(|held| held.last), &segments);
         let id = self.context();
-        self.records.push(Record::Append(Append {
-            context: id,
-            from: from.map(|held| held.id),
-            segments,
-            extra: Extra::new(),
-        }));
+        let append = Append::new(from.map(|held| held.id), segments);
+        self.records.push(Record::Append(Append { context: id, ..append }));
         Held { id, last }
     }
 
     /// Writes a context that is `from` in another thread.
     pub(crate) fn fork(&mut self, from: Held, reason: ForkReason) -> Held {
         let id = self.context();
-        self.records.push(Record::Fork(Fork {
-            context: id,
-            from: from.id,
-            reason,
-            extra: Extra::new(),
-        }));
+        self.records.push(Record::Fork(Fork { context: id, ..Fork::new(from.id, reason) }));
         Held { id, ..from }
     }
 
@@ -210,16 +201,7 @@ mod tests {
         let mut list = ids.clone();
         for _ in 0..100 {
             let gone = list.remove(list.len() - 2);
-            let evict = Evict {
-                context: held.id,
-                from: held.id,
-                evicted: vec![Evicted::whole(gone)],
-                replacement: None,
-                by: None,
-                trigger: None,
-                evidence: None,
-                extra: Extra::new(),
-            };
+            let evict = Evict::new(held.id, [Evicted::whole(gone)]);
             held = ledger.evict(held, evict, &list);
         }
         assert_eq!((ledger.list(Some(held)), ledger.extent(held)), (list, (1_800, 900)));

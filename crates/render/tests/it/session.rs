@@ -264,6 +264,7 @@ impl Session {
             context,
             from,
             segments,
+            evidence: None,
             by: None,
             extra: Extra::new(),
         }));

@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::check;
 use super::tree::{BranchTree, Context, Event};
+use crate::record::keys;
 use crate::{
     CacheSemantics, ContextId, Fault, Fidelity, Generation, Header, Location, Outcome, PieceId,
     Record, Report, Segment, SegmentId, Severity, TreeError,
@@ -35,6 +36,8 @@ pub(super) struct State {
     pub(super) roots: FxHashMap<(String, String), ContextId>,
     /// Unknown tags, each with where it stands first and how often.
     pub(super) unknown: IndexMap<String, (Location, usize)>,
+    /// Unknown keys by type of record, each with where it stands first and how often.
+    pub(super) unknown_keys: IndexMap<(String, String), (Location, usize)>,
     /// The newest context under each root, for `kv_evict`.
     pub(super) newest: FxHashMap<ContextId, ContextId>,
 }
@@ -87,6 +90,7 @@ impl TreeBuilder {
         if self.repeats(&record) {
             return;
         }
+        let record = self.check_keys(&at, record, report);
         match record {
             Record::Header(header) => self.push_header(at, header, report),
             Record::Segment(segment) => self.push_segment(at, segment, report),
@@ -113,6 +117,9 @@ impl TreeBuilder {
         for (tag, (first, count)) in std::mem::take(&mut self.state.unknown) {
             report.warn(first, Fault::UnknownType { tag, count });
         }
+        for ((_, key), (first, count)) in std::mem::take(&mut self.state.unknown_keys) {
+            report.warn(first, Fault::UnknownKey { key, count });
+        }
         report.sort();
         if report.is_lenient() {
             self.lower_fidelity(&report);
@@ -121,6 +128,31 @@ impl TreeBuilder {
             return Err(TreeError::Rejected(report));
         }
         Ok((self.tree, report))
+    }
+
+    /// Notes keys that are not known; the record with misspelt ones read right where that is
+    /// repaired.
+    fn check_keys(&mut self, at: &Location, mut record: Record, report: &mut Report) -> Record {
+        for key in keys::unknown(&record) {
+            let place = at.key(key.location());
+            let Some(known) = key.nearly else {
+                let of = (record.tag().to_owned(), key.key);
+                self.state.unknown_keys.entry(of).or_insert((place, 0)).1 += 1;
+                continue;
+            };
+            match key.respelt(&record) {
+                Ok(respelt) => {
+                    let fault = Fault::MisspeltKey { key: key.key, known };
+                    if !report.fault(place, fault) {
+                        record = respelt;
+                    }
+                }
+                Err(error) => {
+                    report.fault(place, Fault::Field { message: error.to_string() });
+                }
+            }
+        }
+        record
     }
 
     /// Whether the record makes a context that the same record has made above.

@@ -12,6 +12,7 @@ impl TreeBuilder {
         report: &mut Report,
     ) {
         self.check_output(at, generation, report);
+        self.check_generation_author(at, generation, report);
         self.check_thread(at, generation, report);
         self.check_trained_twice(at, generation, report);
         self.check_prefix(at, generation, report);
@@ -59,6 +60,19 @@ impl TreeBuilder {
             } else {
                 generation.output.push(segment);
             }
+        }
+    }
+
+    /// What a call says was sampled by a model, the policy or another one; a call whose output
+    /// somebody else wrote has a wrong origin and would train nothing.
+    fn check_generation_author(&self, at: &Location, generation: &Generation, report: &mut Report) {
+        let sampled =
+            |segment: &Segment| matches!(segment.origin, Origin::Policy | Origin::ExternalModel);
+        let mut output =
+            generation.output.iter().filter_map(|&id| self.tree.segment(id)).peekable();
+        let recorded = output.peek().is_some() && generation.unrecorded.is_empty();
+        if recorded && !output.any(sampled) {
+            report.fault(at.key("output"), Fault::NotSampled { generation: generation.id });
         }
     }
 

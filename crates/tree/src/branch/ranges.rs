@@ -118,6 +118,12 @@ impl TreeBuilder {
             report.fault(at.key("replacement.latent"), Fault::LatentKind);
             replacement.latent = None;
         }
+        if replacement.kind == crate::ReplacementKind::None && !replacement.segments.is_empty() {
+            let fault = Fault::SegmentsOfNone { count: replacement.segments.len() };
+            if !report.fault(at.key("replacement.kind"), fault) {
+                replacement.kind = crate::ReplacementKind::Placeholder;
+            }
+        }
         let mut present: FxHashSet<SegmentId> = before.iter().map(|span| span.segment).collect();
         let listed = std::mem::take(&mut replacement.segments);
         for (index, segment) in listed.into_iter().enumerate() {

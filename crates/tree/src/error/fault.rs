@@ -65,6 +65,12 @@ faults! {
     /// A record type that this version does not know.
     UnknownType { tag: String, count: usize }, "unknown-type", "record type {tag:?} is not known ({count} in the file)",
         do "the records are kept and written back; a newer version may use them";
+    /// A key that this version does not know.
+    UnknownKey { key: String, count: usize }, "unknown-key", "key {key:?} is not known ({count} in the file)",
+        do "it is kept and written back, and nothing reads it; name a key of your own with x_ before it";
+    /// A key that is nearly a known one.
+    MisspeltKey { key: String, known: &'static str }, "misspelt-key", "key {key:?} is not known, but {known:?} is",
+        do "spell it so, or name a key of your own with x_ before it", repair "read it so";
     /// Records of another version.
     UnsupportedVersion { version: u32 }, "unsupported-version", "the records are of version {version}, this program reads version 1",
         do "convert them with a version of pleach that reads both";
@@ -132,6 +138,9 @@ faults! {
     /// A place that is not there.
     PlaceOutside { index: u32, pieces: usize }, "place-outside", "place {{\"index\":{index}}} is beyond the {pieces} pieces that are left",
         do "count the contiguous pieces after removal", repair "put the replacement at the end";
+    /// Segments in a replacement by nothing.
+    SegmentsOfNone { count: usize }, "segments-of-none", "a replacement of kind \"none\" has segments ({count})",
+        do "give the replacement its kind, or no segments", repair "took it as a placeholder";
     /// Embeddings in a replacement of text.
     LatentKind, "latent-kind", "embeddings stand in a replacement of another kind",
         do "give the replacement the kind \"latent\"", repair "dropped the embeddings";
@@ -166,6 +175,9 @@ faults! {
     /// A token that nothing conditions.
     EmptyPrefix { generation: GenerationId }, "empty-prefix", "the first token of {generation} has nothing before it",
         do "put at least a beginning-of-text token in its context, or give it weight 0", repair "gave it weight 0";
+    /// A call whose output no model wrote.
+    NotSampled { generation: GenerationId }, "not-sampled", "no segment of the output of {generation} was sampled by a model",
+        do "give what the policy sampled the origin \"policy\", and what another model did \"external_model\"", repair "kept the call, which carries no loss";
     /// Loss where the policy sampled nothing.
     LossNotSampled { segment: SegmentId }, "loss-not-sampled", "{segment} has loss, but the policy did not sample it",
         do "only a generation's output of origin policy can carry loss", repair "dropped its weights";

@@ -5,6 +5,7 @@
 mod generation;
 mod header;
 mod json;
+pub(crate) mod keys;
 mod operation;
 mod segment;
 

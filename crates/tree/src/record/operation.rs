@@ -288,6 +288,9 @@ pub struct Replace {
     /// Who decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
+    /// Whether it was written down or worked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// Unknown fields.
     #[serde(flatten)]
     pub extra: Extra,
@@ -300,7 +303,14 @@ impl Replace {
     /// sets it.
     pub fn new(from: ContextId, segments: impl Into<Vec<SegmentId>>) -> Self {
         let (context, segments) = (ContextId(0), segments.into());
-        Self { context, from, segments, by: None, extra: Extra::new() }
+        Self { context, from, segments, by: None, evidence: None, extra: Extra::new() }
+    }
+
+    /// The same list with how it is known.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: Evidence) -> Self {
+        self.evidence = Some(evidence);
+        self
     }
 
     /// The same list with its author.

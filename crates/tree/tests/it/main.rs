@@ -6,6 +6,7 @@
 )]
 mod clip;
 mod errors;
+mod record_builder;
 mod requests;
 mod rollouts;
 mod views;

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use pleach_tree::diff::{Gap, KeptRun, moved};
 use pleach_tree::{
-    By, ByKind, Evict, Evicted, Evidence, Extra, GenerationId, Place, Replace, Replacement,
+    By, ByKind, Evict, Evicted, Evidence, GenerationId, Place, Replace, Replacement,
     ReplacementKind, SegmentId,
 };
 
@@ -105,13 +105,10 @@ impl<U: Units> Prompts<U> {
         for at in open {
             self.put(draft, edit, at..at + 1);
         }
-        let segments = edit.ids[..end].iter().flatten().map(|id| id.segment).collect();
-        let from = edit.held.id;
-        let mut extra = Extra::new();
-        extra.insert("evidence".into(), "inferred".into());
-        edit.held = draft
-            .ledger
-            .replace(edit.held, Replace { context: from, from, segments, by: Some(by), extra });
+        let segments: Vec<SegmentId> =
+            edit.ids[..end].iter().flatten().map(|id| id.segment).collect();
+        let replace = Replace::new(edit.held.id, segments).with_author(by);
+        edit.held = draft.ledger.replace(edit.held, replace.with_evidence(Evidence::Inferred));
         self.append(draft, edit, end..tail.new.end);
     }
 
@@ -269,18 +266,8 @@ impl<U: Units> Prompts<U> {
         let replacement = kind
             .filter(|_| !put.is_empty())
             .map(|kind| Replacement::new(kind, put, Place::InPlace));
-        let from = edit.held.id;
-        let (evidence, extra) = (Some(Evidence::Inferred), Extra::new());
-        let evict = Evict {
-            context: from,
-            from,
-            evicted,
-            replacement,
-            by: Some(by),
-            trigger: None,
-            evidence,
-            extra,
-        };
+        let evict = Evict::new(edit.held.id, evicted).with_author(by);
+        let evict = Evict { replacement, ..evict.with_evidence(Evidence::Inferred) };
         edit.held = draft.ledger.evict(edit.held, evict, &[]);
     }
 

@@ -3,8 +3,8 @@ use std::ops::Range;
 
 use pleach_tree::diff::{Diff, Gap};
 use pleach_tree::{
-    ContextId, Evict, Evicted, Extra, Origin, Place, Replace, Replacement, ReplacementKind,
-    Segment, SegmentId,
+    ContextId, Evict, Evicted, Origin, Place, Replace, Replacement, ReplacementKind, Segment,
+    SegmentId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -150,26 +150,14 @@ impl Play<'_> {
             .filter(|(list, _)| Cut::of(list, &after, |id| ledger.is_system(id)).is_some())
         {
             Some((list, evict)) => {
-                let evict = Evict {
-                    context: held.id,
-                    from: held.id,
-                    by: Some(by.clone()),
-                    ..evict.clone()
-                };
-                let evict =
-                    Evict { trigger: change.trigger, evidence: Some(change.evidence), ..evict };
+                let evict = evict.clone().with_author(by.clone()).with_evidence(change.evidence);
+                let evict = Evict { trigger: change.trigger, ..evict };
                 (ledger.evict(held, evict, list), list.as_slice())
             }
             None => (held, before),
         };
         let Some(cut) = Cut::of(before, &after, |id| ledger.is_system(id)) else {
-            let replace = Replace {
-                context: held.id,
-                from: held.id,
-                segments: after,
-                by: Some(by),
-                extra: Extra::new(),
-            };
+            let replace = Replace::new(held.id, after).with_author(by);
             return ledger.replace(held, replace);
         };
         let is_result =
@@ -178,18 +166,16 @@ impl Play<'_> {
             [] => ReplacementKind::None,
             // What stands for results, and for nothing else, is no summary.
             put if put.iter().all(is_result) => ReplacementKind::Placeholder,
+            // What takes the place of something is not nothing.
+            _ if change.kind == ReplacementKind::None => ReplacementKind::Placeholder,
             _ => change.kind,
         };
         let replacement = (!cut.put.is_empty()).then(|| Replacement::new(kind, cut.put, cut.place));
+        let evicted: Vec<Evicted> = cut.evicted.into_iter().map(Evicted::whole).collect();
         let evict = Evict {
-            context: held.id,
-            from: held.id,
-            evicted: cut.evicted.into_iter().map(Evicted::whole).collect(),
             replacement,
-            by: Some(by),
             trigger: change.trigger,
-            evidence: Some(change.evidence),
-            extra: Extra::new(),
+            ..Evict::new(held.id, evicted).with_author(by).with_evidence(change.evidence)
         };
         let end = after.len() - cut.behind;
         let held = ledger.evict(held, evict, &after[..end]);
@@ -220,16 +206,7 @@ fn swapped(
     let list: Vec<SegmentId> = before.iter().map(swap).collect();
     let alone = list.iter().all(|id| stays.contains(id));
     let replacement = Replacement::new(ReplacementKind::Placeholder, put, Place::InPlace);
-    let evict = Evict {
-        context: ContextId(0),
-        from: ContextId(0),
-        evicted,
-        replacement: Some(replacement),
-        by: None,
-        trigger: None,
-        evidence: None,
-        extra: Extra::new(),
-    };
+    let evict = Evict::new(ContextId(0), evicted).with_replacement(replacement);
     (!alone && !evict.evicted.is_empty()).then_some((list, evict))
 }
 

@@ -45,13 +45,7 @@ impl Replay<'_> {
         if evicted.is_empty() || !in_order {
             let there: FxHashSet<SegmentId> = list.iter().copied().collect();
             self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
-            let replace = Replace {
-                context: held.id,
-                from: held.id,
-                segments: after,
-                by: Some(by),
-                extra: Extra::new(),
-            };
+            let replace = Replace::new(held.id, after).with_author(by);
             state.held = Some(self.records.replace(held, replace));
             return;
         }

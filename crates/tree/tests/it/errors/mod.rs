@@ -5,6 +5,7 @@
 mod evictions;
 mod files;
 mod graph;
+mod keys;
 mod lines;
 mod reading;
 mod returns;
