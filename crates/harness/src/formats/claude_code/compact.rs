@@ -38,13 +38,13 @@ impl Replay<'_> {
             true => preserved.iter().chain(&summary).copied().collect(),
             false => summary.iter().chain(&preserved).copied().collect(),
         };
+        let there: FxHashSet<SegmentId> = list.iter().copied().collect();
+        self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
         let Some(held) = state.held else {
             state.held = Some(self.records.append(None, after));
             return;
         };
         if evicted.is_empty() || !in_order {
-            let there: FxHashSet<SegmentId> = list.iter().copied().collect();
-            self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
             let replace = Replace::new(held.id, after).with_author(by);
             state.held = Some(self.records.replace(held, replace));
             return;

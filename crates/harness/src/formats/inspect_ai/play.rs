@@ -127,7 +127,7 @@ impl Play<'_> {
     ) {
         let failed = event.error.as_ref().is_some_and(|error| !error.is_null())
             || event.pending == Some(true);
-        let Some(choice) =
+        let Some(mut choice) =
             event.output.and_then(|output| output.choices.into_iter().next()).filter(|_| !failed)
         else {
             return;
@@ -154,6 +154,8 @@ impl Play<'_> {
                 }
             }
         }
+        // What a choice holds was sampled, whatever role the log gives it.
+        choice.message.role = "assistant".into();
         let said = Known::new(choice.message, attachments, &name, self.spot);
         let model: Option<Arc<str>> = event.model.map(Arc::from);
         let thread = self.thread(event.span_id.as_deref(), &prompt);
