@@ -96,7 +96,7 @@ pub enum KernelError {
         /// The position that was given.
         position: i32,
     },
-    /// A view of the union does not end with its own token, is out of range, or names a token
+    /// The view of a row does not end with its own token, is out of range, or names a token
     /// twice.
     #[error(
         "the view of row {row} is invalid at entry {entry} (key {key}): list each visible key once, and the row itself last"

@@ -44,10 +44,10 @@ mod reference;
 mod rotary;
 pub mod schedule;
 mod sizes;
-mod union;
+mod views;
 
 pub use attention::{AttentionConfig, Execution, tree_attention};
 pub use error::KernelError;
 pub use mask::{TreeMask, dense_mask, to_masked};
 pub use rotary::Rotary;
-pub use union::{UnionMask, union_attention};
+pub use views::{ViewMask, view_attention};

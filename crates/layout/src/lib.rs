@@ -61,7 +61,6 @@ mod segments;
 mod sequence;
 mod tape;
 mod trie;
-mod union;
 
 pub use analysis::{
     Account, Certificate, Conditioning, ConditioningSummary, Diverging, Era, Eviction,
@@ -72,4 +71,3 @@ pub use layouts::{Layout, LayoutKind, Layouts};
 pub use pack::{Member, Row, pack};
 pub use regime::Regime;
 pub use sequence::{Identity, Sequence, Term};
-pub use union::{Union, union};

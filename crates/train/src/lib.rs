@@ -91,4 +91,4 @@ pub use objective::{
     hindsight, loss_bound, pinsker, residuals,
 };
 pub use precision::Precision;
-pub use union::{UnionBatch, union_log_probabilities};
+pub use union::{Union, union_log_probabilities};

@@ -8,7 +8,7 @@ use fixtures::causal;
 use peak_alloc::PeakAlloc;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, UnionBatch, Workload,
+    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, Union, Workload,
     evaluate, log_probabilities, replay, union_log_probabilities,
 };
 use std::sync::Mutex;
@@ -152,7 +152,7 @@ fn the_estimate_of_a_union_is_within_a_third_of_the_real_peak() {
     let (config, tokens) = shape(768, 2, 64);
     let real = peak(|| {
         let visible = (0..tokens.len() as u32).map(|row| (0..=row).collect()).collect();
-        let union = UnionBatch { tokens: tokens.clone(), visible, terms: causal(&tokens).terms };
+        let union = Union { tokens: tokens.clone(), visible, terms: causal(&tokens).terms };
         union_log_probabilities(&seeded(&config), &union).unwrap()
     });
     let workload = Workload::of_sizes(&[(tokens.len(), tokens.len() - 1)])[0];

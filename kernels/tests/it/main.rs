@@ -22,6 +22,6 @@ mod packing;
 mod random_problems;
 mod reuse;
 mod schedule;
-mod union;
+mod view_attention;
 mod views;
 mod windows;

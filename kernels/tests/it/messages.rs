@@ -2,7 +2,7 @@
 use crate::oracle::{targets, wgpu};
 use burn::tensor::{DType, Tensor};
 use pleach_kernels::{
-    AttentionConfig, Execution, KernelError, Rotary, TreeMask, UnionMask, tree_attention,
+    AttentionConfig, Execution, KernelError, Rotary, TreeMask, ViewMask, tree_attention,
 };
 
 fn call(shapes: [[usize; 4]; 3], dtypes: [DType; 3], scale: f64) -> String {
@@ -53,7 +53,7 @@ fn of_masks() {
         "a row of 3000000000 tokens does not fit int32 indices: split the batch into rows below 2147483647 tokens"
     );
     assert_eq!(
-        UnionMask::new(&[vec![0], vec![1, 0]], &target.device).unwrap_err().to_string(),
+        ViewMask::new(&[vec![0], vec![1, 0]], &target.device).unwrap_err().to_string(),
         "the view of row 1 is invalid at entry 0 (key 1): list each visible key once, and the row itself last"
     );
     assert_eq!(

@@ -4,11 +4,11 @@
 //! mask is the counter-example: exact at one layer, wrong at two.
 
 use crate::drawn::{config, tree_of};
-use pleach_layout::{Layouts, Sequence, Term, pack, union};
+use pleach_layout::{Layouts, Sequence, Term, pack};
 use pleach_tests::{Trees, trees};
 use pleach_train::{
     Batch, CausalModel, Decoder, DecoderConfig, Device, DeviceName, Equivalence, Family, Gradient,
-    Precision, TermLogp, UnionBatch, compare, evaluate, log_probabilities, replay,
+    Precision, TermLogp, Union, compare, evaluate, log_probabilities, replay,
     union_log_probabilities,
 };
 use pleach_tree::{BranchTree, ReadOptions};
@@ -139,13 +139,12 @@ fn the_union_mask_is_exact_at_one_layer_and_wrong_at_two() {
         BranchTree::read(evicting_three().as_bytes(), "evicting_three", ReadOptions::STRICT)
             .unwrap();
     let layouts = Layouts::new(&tree).unwrap();
-    let union = union(&layouts).unwrap().remove(0);
-    let batch = UnionBatch { tokens: union.tokens, visible: union.visible, terms: union.terms };
+    let union = Union::of(&layouts).unwrap().remove(0);
     let gap = |layers| {
         let model = decoder(Family::Llama, layers, 5);
         let exact =
             log_probabilities(&model, &layouts.segments().unwrap().sequences, &mut |_| {}).unwrap();
-        let found = union_log_probabilities(&model, &batch).unwrap();
+        let found = union_log_probabilities(&model, &union).unwrap();
         let of = |term: &TermLogp| {
             let same = |other: &&TermLogp| {
                 (other.generation, other.offset) == (term.generation, term.offset)

@@ -1,8 +1,8 @@
 use anyhow::Result;
-use pleach_layout::{Era, LayoutKind, Layouts, Sequence, union};
+use pleach_layout::{Era, LayoutKind, Layouts, Sequence};
 use pleach_train::{
-    Decoder, Equivalence, Evaluation, Gap, GapSummary, SdccCertificate, TermLogp, UnionBatch,
-    certify, evaluate, log_probabilities, replay, union_log_probabilities,
+    Decoder, Equivalence, Evaluation, Gap, GapSummary, SdccCertificate, TermLogp, Union, certify,
+    evaluate, log_probabilities, replay, union_log_probabilities,
 };
 use pleach_tree::{BranchTree, CacheSemantics, View};
 
@@ -131,16 +131,14 @@ fn logp(message: &'static str, decoder: &Decoder, sequences: &[Sequence]) -> Res
 }
 
 fn under_union(decoder: &Decoder, layouts: &Layouts<'_>) -> Result<Vec<TermLogp>> {
-    let threads = union(layouts)?;
+    let threads = Union::of(layouts)?;
     let bar = progress("union", threads.len());
     let mut logp = Vec::new();
     for thread in threads {
         if thread.tokens.is_empty() {
             continue;
         }
-        let batch =
-            UnionBatch { tokens: thread.tokens, visible: thread.visible, terms: thread.terms };
-        logp.extend(union_log_probabilities(decoder, &batch)?);
+        logp.extend(union_log_probabilities(decoder, &thread)?);
         bar.inc(1);
     }
     bar.finish_and_clear();

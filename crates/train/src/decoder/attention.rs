@@ -4,17 +4,15 @@ use super::{
 };
 use crate::{config::DecoderConfig, error::TrainError};
 use burn::{module::Module, tensor::Tensor};
-use pleach_kernels::{
-    AttentionConfig, Rotary, TreeMask, UnionMask, tree_attention, union_attention,
-};
+use pleach_kernels::{AttentionConfig, Rotary, TreeMask, ViewMask, tree_attention, view_attention};
 
 /// What a row of attention is conditioned on, and at which positions.
 #[derive(Clone, Copy)]
 pub(super) enum Conditioning<'a> {
     /// The packed tree: intervals, and one position per token.
     Tree { mask: &'a TreeMask, rotary: &'a Rotary },
-    /// The published union mask: one view and one set of positions per row.
-    Union { mask: &'a UnionMask, inverse_frequencies: &'a [f64] },
+    /// One view and one set of positions per row.
+    Views { mask: &'a ViewMask, inverse_frequencies: &'a [f64] },
 }
 
 /// Grouped-query self-attention with rotary positions.
@@ -76,8 +74,8 @@ impl SelfAttention {
                 let (q_bhtd, k_bgtd) = (rotary.rotate(q_bhtd)?, rotary.rotate(k_bgtd)?);
                 tree_attention(q_bhtd, k_bgtd, v_bgtd, mask, &config)?
             }
-            Conditioning::Union { mask, inverse_frequencies } => {
-                union_attention(q_bhtd, k_bgtd, v_bgtd, mask, inverse_frequencies, config.scale)?
+            Conditioning::Views { mask, inverse_frequencies } => {
+                view_attention(q_bhtd, k_bgtd, v_bgtd, mask, inverse_frequencies, config.scale)?
             }
         };
         Ok(self.merge(o_bhtd))

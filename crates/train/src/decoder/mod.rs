@@ -18,7 +18,7 @@ use burn::{
 };
 use feed_forward::SwiGlu;
 use layers::{Embedding, Projection, RmsNorm};
-use pleach_kernels::{Rotary, TreeMask, UnionMask};
+use pleach_kernels::{Rotary, TreeMask, ViewMask};
 use std::sync::Arc;
 
 /// A decoder of the Llama, Qwen2 or Qwen3 family, by explicit positions and tree attention.
@@ -96,19 +96,23 @@ impl Decoder {
         &self.config
     }
 
-    /// Hidden states of one row of tokens under the union mask, for comparison with the exact
-    /// layouts.
+    /// Hidden states of one row of tokens in which every token names what it sees, for comparison
+    /// with the exact layouts.
     ///
     /// # Shapes
     /// `tokens`: as many as the mask has rows; returns `[1, time, width]`.
     ///
     /// # Errors
-    /// Token ids outside the vocabulary, and layers with a sliding window, which the union mask
-    /// does not describe.
-    pub fn hidden_union(&self, tokens: &[u32], mask: &UnionMask) -> Result<Tensor<3>, TrainError> {
+    /// Token ids outside the vocabulary, and layers with a sliding window, which such a mask does not
+    /// describe.
+    pub fn hidden_under_views(
+        &self,
+        tokens: &[u32],
+        mask: &ViewMask,
+    ) -> Result<Tensor<3>, TrainError> {
         if self.config.windows.iter().any(Option::is_some) {
             return Err(TrainError::Unsupported {
-                what: "the union mask does not describe sliding windows: compare with a model without them".to_owned(),
+                what: "a mask of views, such as the union's, does not describe sliding windows: compare with a model without them".to_owned(),
             });
         }
         self.check_token(tokens.iter().copied().max().unwrap_or_default())?;
@@ -116,8 +120,8 @@ impl Decoder {
         let device = self.model.embed_tokens.device();
         let tokens_bt = Tensor::<1, Int>::from_data(ids.as_slice(), &device.without_autodiff());
         let inverse_frequencies = self.config.inverse_frequencies();
-        let union = Conditioning::Union { mask, inverse_frequencies: &inverse_frequencies };
-        self.run(tokens_bt.unsqueeze(), |_| union)
+        let views = Conditioning::Views { mask, inverse_frequencies: &inverse_frequencies };
+        self.run(tokens_bt.unsqueeze(), |_| views)
     }
 
     fn run<'a>(

@@ -5,8 +5,8 @@ use crate::fixtures;
 use crate::fixtures::near;
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, TermLogp, TrainError, UnionBatch,
-    evaluate, log_probabilities, relative_gradient_error, union_log_probabilities,
+    Decoder, DecoderConfig, DeviceName, Family, Precision, TermLogp, TrainError, Union, evaluate,
+    log_probabilities, relative_gradient_error, union_log_probabilities,
 };
 
 const TAPE: [u32; 14] = [8, 36, 54, 51, 48, 4, 16, 7, 31, 48, 28, 30, 41, 24];
@@ -18,10 +18,10 @@ fn term(source: usize, target: u32, generation: usize) -> Term {
 }
 
 /// Every token once; generation `g` samples token `g + 1` of the tape from row `g`.
-fn union() -> UnionBatch {
+fn union() -> Union {
     let alive =
         |row: usize, key: usize| GONE.iter().all(|&(token, from)| token != key || row < from);
-    UnionBatch {
+    Union {
         tokens: TAPE.to_vec(),
         visible: (0..14)
             .map(|row| (0..=row).filter(|&key| alive(row, key)).map(|key| key as u32).collect())
@@ -90,7 +90,7 @@ fn two_layers_do_not_agree_with_the_live_views() {
 fn without_evictions_the_union_is_one_causal_sequence_at_any_depth() {
     let model = model(Family::Llama, 4);
     let causal = fixtures::causal(&TAPE);
-    let union = UnionBatch {
+    let union = Union {
         tokens: TAPE.to_vec(),
         visible: (0..14).map(|row| (0..=row).collect()).collect(),
         terms: causal.terms.clone(),
@@ -117,7 +117,7 @@ fn batched_segments_give_what_single_ones_give() {
 #[test]
 fn invalid_unions_are_refused() {
     let model = model(Family::Llama, 1);
-    let refuse = |change: &dyn Fn(&mut UnionBatch)| {
+    let refuse = |change: &dyn Fn(&mut Union)| {
         let mut union = union();
         change(&mut union);
         union_log_probabilities(&model, &union).unwrap_err()

@@ -4,14 +4,13 @@ use crate::{
 };
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-/// The published union mask: every token once, each row with its own view and its own positions.
+/// A mask in which every row names the keys that it sees, and in which order.
 ///
-/// It is the counter-example to the packed trie: not equal to re-encoding the live views at two or
-/// more layers. A key's position in row `i` is its index in the view of `i`, so positions belong to
-/// (row, key) pairs. Neighbouring rows mostly agree on them; they are cut into blocks of rows that
-/// do. Published as the packed mask of arXiv 2609.00865.
+/// No interval mask says that: a key's position in row `i` is its index in the view of `i`, so
+/// positions belong to (row, key) pairs. Neighbouring rows mostly agree on them; they are cut into
+/// blocks of rows that do. It is what a mask of another kind than the tree's is compared with.
 #[derive(Debug, Clone)]
-pub struct UnionMask {
+pub struct ViewMask {
     time: usize,
     blocks: Vec<Block>,
     device: Device,
@@ -26,7 +25,7 @@ struct Block {
     masked_11rt: Tensor<4, Bool>,
 }
 
-impl UnionMask {
+impl ViewMask {
     /// The mask of one row of tokens, from the view of each token.
     ///
     /// # Shapes
@@ -127,7 +126,7 @@ fn check_view(row: usize, view: &[u32], seen: &mut [usize]) -> Result<(), Kernel
     }
 }
 
-/// Attention under the union mask, on queries and keys that are not rotated yet.
+/// Attention in which every row has its own view, on queries and keys that are not rotated yet.
 ///
 /// The score of row `i` and key `j` is that of `q_i` rotated to `i`'s own position and `k_j`
 /// rotated to `j`'s position in the view of `i`. Dense, as a reference; formula: RoFormer, arXiv
@@ -141,11 +140,11 @@ fn check_view(row: usize, view: &[u32], seen: &mut [usize]) -> Result<(), Kernel
 /// # Errors
 /// As [`tree_attention`](crate::tree_attention), and a head dimension that is not twice the number
 /// of frequencies.
-pub fn union_attention(
+pub fn view_attention(
     q_bhtd: Tensor<4>,
     k_bgtd: Tensor<4>,
     v_bgtd: Tensor<4>,
-    mask: &UnionMask,
+    mask: &ViewMask,
     inverse_frequencies: &[f64],
     scale: f64,
 ) -> Result<Tensor<4>, KernelError> {

@@ -1,7 +1,7 @@
-//! Contract: union attention scores row i and key j as if q were rotated to i's index and k to j's
+//! Contract: view attention scores row i and key j as if q were rotated to i's index and k to j's
 //! index in the view of row i, and sees exactly the keys of the view.
 use crate::oracle::{Naive, Random, assert_close, differentiate, targets, values};
-use pleach_kernels::{KernelError, Rotary, TreeMask, UnionMask, tree_attention, union_attention};
+use pleach_kernels::{KernelError, Rotary, TreeMask, ViewMask, tree_attention, view_attention};
 
 const FREQUENCIES: [f64; 4] = [1.0, 0.3, 0.05, 0.01];
 
@@ -58,9 +58,9 @@ fn row_wise_positions_match_explicit_relative_angles() {
     let problem = Naive::random(&mut random, [4, 2, 8], vec![vec![8; 8]]);
     let expected = expected(&problem, &views());
     for target in targets() {
-        let mask = UnionMask::new(&views(), &target.device).unwrap();
+        let mask = ViewMask::new(&views(), &target.device).unwrap();
         let [q, k, v, _] = problem.tensors(&target);
-        let found = values(union_attention(q, k, v, &mask, &FREQUENCIES, problem.scale).unwrap());
+        let found = values(view_attention(q, k, v, &mask, &FREQUENCIES, problem.scale).unwrap());
         for (found, expected) in found.iter().zip(&expected) {
             assert!(
                 (found - expected).abs() <= target.tolerance(),
@@ -72,31 +72,31 @@ fn row_wise_positions_match_explicit_relative_angles() {
 }
 
 #[test]
-fn without_evictions_the_union_is_plain_causal_attention_with_its_gradient() {
+fn views_of_all_keys_so_far_are_plain_causal_attention_with_its_gradient() {
     let mut random = Random(2);
     let problem = Naive::random(&mut random, [4, 2, 8], vec![vec![9; 9]]);
     let views: Vec<Vec<u32>> = (0..9).map(|i| (0..=i).collect()).collect();
     for target in targets() {
-        let union = UnionMask::new(&views, &target.device).unwrap();
+        let mask = ViewMask::new(&views, &target.device).unwrap();
         let tree = TreeMask::new(&problem.ends, &target.device).unwrap();
         let rotary =
             Rotary::new(&problem.positions, &FREQUENCIES, target.dtype, &target.device).unwrap();
         let config = pleach_kernels::AttentionConfig::for_head_dim(8);
         let found = differentiate(&problem, &target, |[q, k, v]| {
-            union_attention(q, k, v, &union, &FREQUENCIES, problem.scale).unwrap()
+            view_attention(q, k, v, &mask, &FREQUENCIES, problem.scale).unwrap()
         });
         let expected = differentiate(&problem, &target, |[q, k, v]| {
             let (q, k) = (rotary.rotate(q).unwrap(), rotary.rotate(k).unwrap());
             tree_attention(q, k, v, &tree, &config).unwrap()
         });
-        assert_close("causal union", &target, &found, &expected);
+        assert_close("causal views", &target, &found, &expected);
     }
 }
 
 #[test]
 fn views_that_cannot_be_are_refused() {
     let Some(target) = targets().into_iter().next() else { return };
-    let error = |views: &[Vec<u32>]| UnionMask::new(views, &target.device).unwrap_err();
+    let error = |views: &[Vec<u32>]| ViewMask::new(views, &target.device).unwrap_err();
     assert_eq!(error(&[]), KernelError::EmptyMask);
     let invalid = |row, entry, key| KernelError::InvalidView { row, entry, key };
     assert_eq!(error(&[vec![0], vec![]]), invalid(1, 0, 1));
