@@ -96,12 +96,12 @@ impl View for Array<'_> {
 fn dense(sequence: &Sequence, window: Option<u32>) -> Vec<u8> {
     let (time, positions) = (sequence.len(), &sequence.positions);
     let mut pairs = vec![0; time * time];
-    for (key, &end) in sequence.ends.iter().enumerate() {
-        let end = usize::try_from(end).unwrap_or(0).min(time);
-        for query in key..end {
-            let distance = i64::from(positions[query]) - i64::from(positions[key]);
-            let near = window.is_none_or(|window| distance < i64::from(window));
-            pairs[query * time + key] = u8::from(near);
+    let window = window.map_or(i64::MAX, i64::from);
+    for (query, row) in pairs.chunks_exact_mut(time.max(1)).enumerate() {
+        let keys = row[..=query].iter_mut().zip(&sequence.ends).zip(positions);
+        for ((pair, &end), &position) in keys {
+            let near = i64::from(positions[query]) - i64::from(position) < window;
+            *pair = u8::from(near && (query as i64) < i64::from(end));
         }
     }
     pairs

@@ -5,7 +5,7 @@ use crate::flattened::{self, Flat};
 use crate::forest::Forest;
 use crate::{Identity, LayoutError, Sequence, packed, segments, tape};
 
-/// Which layout.
+/// The kinds of layout, two of them exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayoutKind {

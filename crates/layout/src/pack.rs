@@ -45,13 +45,15 @@ pub struct Row {
 /// ```
 ///
 /// # Errors
-/// [`LayoutError::OverBudget`] for a sequence longer than a row.
+/// [`LayoutError::OverBudget`] for a sequence longer than a row; arrays that do not fit together, as
+/// [`Sequence::check`] finds them.
 pub fn pack(sequences: &[Sequence], budget: usize) -> Result<Vec<Row>, LayoutError> {
     index(budget)?;
     let mut order: Vec<usize> = (0..sequences.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(sequences[at].len()));
     let mut rows: Vec<Row> = Vec::new();
     for at in order {
+        sequences[at].check()?;
         let tokens = sequences[at].len();
         if tokens > budget {
             return Err(LayoutError::OverBudget { index: at, tokens, budget });

@@ -91,7 +91,10 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// A plain causal sequence.
+    /// A plain causal sequence: every token sees itself and all before it.
+    ///
+    /// # Errors
+    /// More than 2^31 - 1 tokens.
     pub fn causal(tokens: Vec<u32>, terms: Vec<Term>) -> Result<Self, LayoutError> {
         let len = index(tokens.len())?;
         Ok(Self { positions: (0..len).collect(), ends: vec![len; tokens.len()], tokens, terms })

@@ -122,7 +122,7 @@ pub(crate) struct Shape {
     pub(crate) form: Form,
     pub(crate) paint: Paint,
     pub(crate) opacity: f32,
-    /// What a reader is told who points at it.
+    /// Text for a reader who points at it.
     pub(crate) hint: Option<String>,
 }
 

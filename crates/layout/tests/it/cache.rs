@@ -1,6 +1,6 @@
 //! Contract: a layout that was written and read again is the same to the bit, and a cache that is
 //! broken is an error that names the array, not a panic later.
-use pleach_layout::{Layout, LayoutKind, Layouts, Sequence};
+use pleach_layout::{Layout, LayoutKind, Layouts, Sequence, pack};
 use pleach_tree::{BranchTree, ReadOptions};
 use serde_json::{Value, json};
 
@@ -79,6 +79,14 @@ fn a_broken_layout_is_refused_where_it_is_read() {
         let error = serde_json::from_value::<Layout>(broken).unwrap_err().to_string();
         assert!(error.contains(says), "{path}: {error}");
     }
+}
+
+#[test]
+fn packing_refuses_what_a_cache_would() {
+    let mut sequence = packed().sequences.remove(0);
+    sequence.ends[4] = i32::MAX;
+    let error = pack(&[sequence], 100).unwrap_err().to_string();
+    assert!(error.contains("ends[4] = 2147483647 lies outside 4..=9"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! From what is told about a layout to shapes.
+//! Turns what a picture shows into shapes and texts at their places.
 mod axes;
 mod gutter;
 mod legend;
