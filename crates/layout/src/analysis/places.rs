@@ -34,7 +34,8 @@ pub struct EvictionPlace {
     pub context: ContextId,
     /// Index of the sequence.
     pub sequence: usize,
-    /// The rows that live after it. In `segments` and `compressed`, what stands behind the hole.
+    /// The rows that live after it. In `segments` and `compressed`, which lay out whole views, what
+    /// stands behind the hole, counted from the start of a segment that the hole only cuts.
     pub rows: Range<usize>,
     /// The keys that left, as ranges in order; none in `segments` and `compressed`, where the hole
     /// has closed.

@@ -7,5 +7,6 @@
 mod cache;
 mod diverging;
 mod eras;
+mod places;
 mod regimes;
 mod vectors;
