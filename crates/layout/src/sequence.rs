@@ -1,4 +1,3 @@
-use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::LayoutError;
@@ -29,8 +28,7 @@ use crate::LayoutError;
 /// assert_eq!((sequence.tokens[last.source as usize], last.target), (9, 10));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
-#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Term {
     /// Index into the sequence of the token whose hidden state predicts.
     pub source: u32,
@@ -45,10 +43,7 @@ pub struct Term {
 }
 
 /// Which token of which segment a token is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize,
-)]
-#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// Id of the segment.
     pub segment: u32,

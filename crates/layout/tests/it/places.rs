@@ -33,20 +33,21 @@ fn places(cache: &str, kind: LayoutKind) -> (Vec<GenerationPlace>, Vec<EvictionP
 fn every_layout_says_where_its_generations_and_evictions_stand() {
     for (cache, kind, [first, second], rows, keys) in [
         // 5 6 7 8 9, and behind the hole 7 8 9 10.
-        ("reprefill", LayoutKind::Packed, [(0, 0), (0, 5)], (0, 5..9), vec![1..2]),
+        ("reprefill", LayoutKind::Packed, [(0, 0), (0, 5)], (0, 5..9), Some(1..2)),
         // 5 6 7 8 9, and 5 7 8 9 10, whose first segment the hole cuts.
-        ("reprefill", LayoutKind::Segments, [(0, 3), (1, 4)], (1, 0..5), vec![]),
+        ("reprefill", LayoutKind::Segments, [(0, 3), (1, 4)], (1, 0..5), None),
         // 5 7 8 9 10.
-        ("reprefill", LayoutKind::Compressed, [(0, 2), (0, 4)], (0, 0..5), vec![]),
+        ("reprefill", LayoutKind::Compressed, [(0, 2), (0, 4)], (0, 0..5), None),
         // 5 6 7 8 9 10.
-        ("reprefill", LayoutKind::Full, [(0, 0), (0, 5)], (0, 5..6), vec![1..2]),
-        ("kv_evict", LayoutKind::Packed, [(0, 3), (0, 5)], (0, 5..6), vec![1..2]),
+        ("reprefill", LayoutKind::Full, [(0, 0), (0, 5)], (0, 5..6), Some(1..2)),
+        ("kv_evict", LayoutKind::Packed, [(0, 3), (0, 5)], (0, 5..6), Some(1..2)),
     ] {
         let (generations, evictions) = places(cache, kind);
         let generation =
             |id, (sequence, row)| GenerationPlace { generation: GenerationId(id), sequence, row };
         assert_eq!(generations, [generation(0, first), generation(1, second)], "{cache} {kind:?}");
         let (sequence, rows) = rows;
+        let keys = keys.into_iter().collect();
         let eviction = EvictionPlace { context: ContextId(2), sequence, rows, keys };
         assert_eq!(evictions, [eviction], "{cache} {kind:?}");
     }
