@@ -39,12 +39,12 @@ trap 'rm -rf "$work"' EXIT
 
 # Builds the program and the tests that reach a device, with the features of the whole workspace, into a folder.
 build() {
-    local features=pleach-cli/ndarray profile=${PROFILE:-release} target=${CARGO_TARGET_DIR:-target} device file name
-    for device in $DEVICES; do features+=,pleach-cli/$device; done
-    cargo build --profile "$profile" --workspace --features "$features" --bins \
-        --test contracts --test cube_half --test cube_compilations \
+    local features=pleach-bench/ndarray profile=${PROFILE:-release} target=${CARGO_TARGET_DIR:-target} device file name
+    for device in $DEVICES; do features+=,pleach-bench/$device; done
+    cargo build --profile "$profile" -p pleach-bench -p pleach-kernels --features "$features" --bins \
+        --test it --test cube_half --test cube_compilations \
         --message-format=json-render-diagnostics >"$work/cargo.json" || return 1
-    mkdir -p "$1" && rm -f "$1"/test-* && cp "$target/${profile/#dev/debug}/pleach" "$1/pleach" || return 1
+    mkdir -p "$1" && rm -f "$1"/test-* && cp "$target/${profile/#dev/debug}/pleach-bench" "$1/pleach-bench" || return 1
     grep 'pleach-kernels@' "$work/cargo.json" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' >"$work/tests"
     while read -r file; do
         name=$(basename "$file")
@@ -81,7 +81,7 @@ step() {
 bench() {
     local device=$1
     shift
-    "$programs/pleach" bench --device "$device" "$@" 2>&1 | tee "$work/bench-$device"
+    "$programs/pleach-bench" --device "$device" "$@" 2>&1 | tee "$work/bench-$device"
 }
 export -f bench
 export programs work

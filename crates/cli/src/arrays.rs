@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use pleach_layout::{Layout, Sequence};
 use safetensors::{Dtype, View};
 
-use crate::check::memory;
 use crate::output;
 
 /// How a mask is written down.
@@ -157,8 +156,8 @@ fn refuse_what_does_not_fit(layout: &Layout) -> Result<()> {
     let square =
         |sequence: &Sequence| (sequence.len() as u64).saturating_mul(sequence.len() as u64);
     let needed = layout.sequences.iter().map(square).fold(0, u64::saturating_add);
-    let available = memory::available();
-    if !memory::fits(needed, available) {
+    let available = crate::free_memory::available();
+    if !crate::free_memory::fits(needed, available) {
         bail!(
             "the dense mask of {} tokens takes {}, {} are free; write --mask intervals, one number a token, or --clip the rollout",
             output::size(layout.tokens()),

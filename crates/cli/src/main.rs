@@ -1,10 +1,10 @@
 //! `pleach`: inspect, convert, lay out and check recorded agent rollouts.
 mod allocator;
 mod arrays;
-mod bench;
 mod beside;
 mod check;
 mod convert;
+mod free_memory;
 mod html;
 mod input;
 mod inspect;
@@ -35,7 +35,6 @@ enum Verb {
     Layout(layout::Layout),
     Mask(mask::Mask),
     Check(check::Check),
-    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -46,7 +45,6 @@ fn main() -> ExitCode {
         Verb::Layout(verb) => verb.run(),
         Verb::Mask(verb) => verb.run(),
         Verb::Check(verb) => verb.run(),
-        Verb::Bench(verb) => verb.run(),
     };
     match result {
         Ok(code) => code,

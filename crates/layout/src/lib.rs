@@ -56,7 +56,6 @@ mod forest;
 mod layouts;
 mod pack;
 mod packed;
-mod regime;
 mod segments;
 mod sequence;
 mod tape;
@@ -69,5 +68,4 @@ pub use analysis::{
 pub use error::LayoutError;
 pub use layouts::{Layout, LayoutKind, Layouts};
 pub use pack::{Member, Row, pack};
-pub use regime::Regime;
 pub use sequence::{Identity, Sequence, Term};

@@ -7,14 +7,15 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`tree`] | eviction records, the branch tree, views |
-//! | [`harness`] | session files of agent harnesses to eviction records, text to tokens |
+//! | [`harness`] | session files of agent harnesses to eviction records |
+//! | [`render`] | text to tokens, by chat template and tokenizer |
 //! | [`layout`] | the token trie, the four layouts, loss terms, accounting |
 //! | [`picture`] | masks as SVG and PNG |
 //! | [`kernels`] | attention over the packed tree |
 //! | [`train`] | decoder, checkpoints, batches, losses, the equivalence check |
 //!
 //! ```
-//! # #[cfg(feature = "flex")] {
+//! # #[cfg(all(feature = "train", feature = "flex"))] {
 //! use pleach::layout::Layouts;
 //! use pleach::train::{Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision};
 //! use pleach::tree::{BranchTree, ReadOptions};
@@ -42,9 +43,16 @@
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#[cfg(feature = "harness")]
 pub use pleach_harness as harness;
+#[cfg(feature = "kernels")]
 pub use pleach_kernels as kernels;
+#[cfg(feature = "layout")]
 pub use pleach_layout as layout;
+#[cfg(feature = "picture")]
 pub use pleach_picture as picture;
+#[cfg(feature = "render")]
+pub use pleach_render as render;
+#[cfg(feature = "train")]
 pub use pleach_train as train;
 pub use pleach_tree as tree;

@@ -9,7 +9,7 @@ use pleach_train::{
 };
 
 use super::measure::{self, Measured, Skipped};
-use super::memory::{self, Demand};
+use super::memory::Demand;
 use super::{Check, Objective, table};
 use crate::input::Loaded;
 
@@ -54,8 +54,8 @@ impl Runner {
         }
         let config = self.config(vocabulary(loaded)?);
         let demand = Demand { config: &config, precision: self.precision, union: check.with_union };
-        let (needed, available) = (demand.needed(layouts)?, memory::available());
-        if !memory::fits(needed, available) {
+        let (needed, available) = (demand.needed(layouts)?, crate::free_memory::available());
+        if !crate::free_memory::fits(needed, available) {
             let clip = demand.fitting_clip(&loaded.tree, available)?;
             let skipped = Skipped::TooLarge { needed, available, clip };
             if check.gradients.is_some() {

@@ -5,7 +5,6 @@
     reason = "a test stops at what it does not expect"
 )]
 mod arrays;
-mod bench;
 mod folder;
 mod objective;
 mod pleach;

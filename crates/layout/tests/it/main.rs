@@ -8,5 +8,4 @@ mod cache;
 mod diverging;
 mod eras;
 mod places;
-mod regimes;
 mod vectors;

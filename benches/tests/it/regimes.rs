@@ -1,6 +1,7 @@
 //! Contract: the records of a regime are read strictly, pack to about the tokens that were asked
 //! for, share as much as their name says, and hold no two tokens that merge by chance.
-use pleach_layout::{Layouts, Regime};
+use pleach_bench::Regime;
+use pleach_layout::Layouts;
 use pleach_tree::{BranchTree, ReadOptions};
 
 /// Tokens of packed and of segments, sequences of segments, and loss terms of both.

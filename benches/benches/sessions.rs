@@ -4,7 +4,7 @@
 //! each, and 11 in the sessions called short, where a record is made for every 400 bytes or so.
 //!
 //! ```sh
-//! cargo bench -p pleach --bench sessions
+//! cargo bench -p pleach-bench --bench sessions
 //! ```
 use std::hint::black_box;
 

@@ -1,12 +1,11 @@
-//! Contract: `pleach bench` says for what its figures hold, has a row for every problem, length,
+//! Contract: `pleach-bench` says for what its figures hold, has a row for every problem, length,
 //! way and pass, tells why a row has no time, and keeps its keys, whose names carry the unit. No
 //! test looks at a time.
 
-use crate::pleach::{failure, json, stdout};
+use crate::run::{failure, json, stdout};
 use serde_json::Value;
 
-const SMALL: [&str; 13] = [
-    "bench",
+const SMALL: [&str; 12] = [
     "--tokens",
     "96,130",
     "--heads",
@@ -34,7 +33,7 @@ fn json_holds_the_environment_and_a_row_for_every_way_and_pass() {
     let report = json(
         &[&SMALL[..], &["--problem", "fold,causal", "--memory-tokens", "300", "--json"]].concat(),
     );
-    insta::assert_snapshot!("bench-keys", shape(&report));
+    insta::assert_snapshot!("keys", shape(&report));
     let rows = rows(&report, "rows");
     assert_eq!(rows.len(), 2 * 2 * 4 * 2, "lengths, problems, ways and passes");
     for row in &rows {
@@ -86,7 +85,7 @@ fn the_training_step_names_regimes_and_the_ideal_ratio() {
         let ideal = row["ideal_ratio"].as_f64().unwrap();
         assert!(ideal > 1.0 && ideal <= tokens.max(pairs), "{row}");
     }
-    insta::assert_snapshot!("bench-step-keys", keys(&rows[0]).join(" "));
+    insta::assert_snapshot!("step-keys", keys(&rows[0]).join(" "));
 }
 
 #[test]
@@ -111,12 +110,12 @@ fn the_page_says_machine_threads_dtype_command_and_method() {
 
 #[test]
 fn unknown_problems_and_heads_that_do_not_divide_are_bad_input() {
-    let (status, message) = failure(&["bench", "--problem", "spiral"]);
+    let (status, message) = failure(&["--problem", "spiral"]);
     assert_eq!(status, 2);
     assert!(message.contains("spiral") && message.contains("cleared-results"), "{message}");
-    let (status, message) = failure(&["bench", "--heads", "6", "--kv-heads", "4"]);
+    let (status, message) = failure(&["--heads", "6", "--kv-heads", "4"]);
     assert_eq!((status, message.contains("--kv-heads")), (2, true), "{message}");
-    let (status, message) = failure(&["bench", "--tokens", "0"]);
+    let (status, message) = failure(&["--tokens", "0"]);
     assert_eq!((status, message.contains("from 1")), (2, true), "{message}");
 }
 
@@ -127,18 +126,18 @@ fn sizes_that_no_memory_holds_are_bad_input() {
         ("--head-dim", "1000000", "65536"),
         ("--product", "1000000", "32768"),
     ] {
-        let (status, message) = failure(&["bench", option, size]);
+        let (status, message) = failure(&[option, size]);
         assert_eq!((status, message.contains(most)), (2, true), "{message}");
     }
     let (status, message) =
-        failure(&["bench", "--heads", "65536", "--head-dim", "65536", "--tokens", "16777216"]);
+        failure(&["--heads", "65536", "--head-dim", "65536", "--tokens", "16777216"]);
     assert_eq!(status, 2, "{message}");
     assert!(message.contains("are free") && message.contains("--head-dim"), "{message}");
 }
 
 #[test]
 fn help_is_what_it_was() {
-    insta::assert_snapshot!("help-bench", stdout(&["bench", "--help"]));
+    insta::assert_snapshot!("help", stdout(&["--help"]));
 }
 
 /// Every key of the report, rows by their first.

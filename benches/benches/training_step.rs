@@ -3,15 +3,16 @@
 //! `pleach bench --step` sets the ratio of the two beside the ideal one.
 //!
 //! ```sh
-//! cargo bench -p pleach --bench training_step
+//! cargo bench -p pleach-bench --bench training_step
 //! ```
 use burn::tensor::Device;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pleach::layout::{Layout, Layouts, Regime, Sequence};
+use pleach::layout::{Layout, Layouts, Sequence};
 use pleach::train::{
     Batch, Decoder, DecoderConfig, Family, NllConfig, Precision, TrainError, Workload,
 };
 use pleach::tree::{BranchTree, ReadOptions};
+use pleach_bench::Regime;
 
 const VOCABULARY: usize = 1024;
 const TOKENS: usize = 2048;

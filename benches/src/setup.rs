@@ -11,29 +11,29 @@ use serde::Serialize;
 use crate::output;
 
 /// Most heads that are measured: no device launches more.
-pub(super) const MOST_HEADS: usize = 1 << 16;
+pub(crate) const MOST_HEADS: usize = 1 << 16;
 
 /// Most features of a head that are measured.
-pub(super) const MOST_FEATURES: usize = 1 << 16;
+pub(crate) const MOST_FEATURES: usize = 1 << 16;
 
 /// Longest side of the matrices whose product is the floor.
-pub(super) const LARGEST_SIDE: usize = 1 << 15;
+pub(crate) const LARGEST_SIDE: usize = 1 << 15;
 
 /// What all measurements of a run share.
-pub(super) struct Setup {
-    pub(super) device_name: DeviceName,
-    pub(super) device: Device,
-    pub(super) dtype: Dtype,
-    pub(super) heads: usize,
-    pub(super) kv_heads: usize,
-    pub(super) head_dim: usize,
-    pub(super) repeats: usize,
-    pub(super) product: usize,
+pub(crate) struct Setup {
+    pub(crate) device_name: DeviceName,
+    pub(crate) device: Device,
+    pub(crate) dtype: Dtype,
+    pub(crate) heads: usize,
+    pub(crate) kv_heads: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) repeats: usize,
+    pub(crate) product: usize,
 }
 
 impl Setup {
     /// Whether the device's memory is the process's own.
-    pub(super) fn on_host(&self) -> bool {
+    pub(crate) fn on_host(&self) -> bool {
         matches!(self.device_name, DeviceName::Flex | DeviceName::Ndarray)
     }
 
@@ -41,7 +41,7 @@ impl Setup {
     /// hold.
     ///
     /// On another device only what the host prepares for it counts, one array of float32 at a time.
-    pub(super) fn check_memory(&self, tokens: usize, available: u64) -> Result<()> {
+    pub(crate) fn check_memory(&self, tokens: usize, available: u64) -> Result<()> {
         let tokens = (tokens as u64).saturating_mul(self.head_dim as u64);
         let [queries, keys] =
             [self.heads, self.kv_heads].map(|heads| tokens.saturating_mul(heads as u64));
@@ -77,7 +77,7 @@ impl Setup {
 /// Numbers that attention is timed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Dtype {
+pub(crate) enum Dtype {
     /// float16.
     F16,
     /// float32.
@@ -87,7 +87,7 @@ pub(super) enum Dtype {
 }
 
 impl Dtype {
-    pub(super) fn burn(self) -> DType {
+    pub(crate) fn burn(self) -> DType {
         match self {
             Self::F16 => DType::F16,
             Self::F32 => DType::F32,
@@ -95,7 +95,7 @@ impl Dtype {
         }
     }
 
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Self::F16 => 2,
             Self::F32 => 4,
@@ -104,7 +104,7 @@ impl Dtype {
     }
 
     /// What the decoder of the training step computes in.
-    pub(super) fn precision(self) -> Result<Precision> {
+    pub(crate) fn precision(self) -> Result<Precision> {
         match self {
             Self::F32 => Ok(Precision::F32),
             Self::F64 => Ok(Precision::F64),
@@ -115,7 +115,7 @@ impl Dtype {
     }
 
     /// Refuses what the device computes wrongly or not at all.
-    pub(super) fn check(self, name: DeviceName, device: &Device) -> Result<()> {
+    pub(crate) fn check(self, name: DeviceName, device: &Device) -> Result<()> {
         match self {
             Self::F32 => Ok(()),
             Self::F64 => Ok(name.check_precision(Precision::F64)?),
@@ -148,14 +148,14 @@ impl FromStr for Dtype {
 
 /// One problem by its name, or all of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Problems {
+pub(crate) enum Problems {
     All,
     One(NamedProblem),
 }
 
 impl Problems {
     /// What was named, each once, in the order of tables.
-    pub(super) fn list(named: &[Self]) -> Vec<NamedProblem> {
+    pub(crate) fn list(named: &[Self]) -> Vec<NamedProblem> {
         let asked = |problem: &NamedProblem| {
             named.iter().any(|choice| match choice {
                 Self::All => true,
@@ -182,7 +182,7 @@ impl FromStr for Problems {
 }
 
 /// A length of at most 2^24 tokens, beyond which nothing here is measured.
-pub(super) fn tokens(text: &str) -> Result<usize, String> {
+pub(crate) fn tokens(text: &str) -> Result<usize, String> {
     match count(text)? {
         tokens if tokens <= 1 << 24 => Ok(tokens),
         tokens => {
@@ -192,7 +192,7 @@ pub(super) fn tokens(text: &str) -> Result<usize, String> {
 }
 
 /// A number of things, at least one.
-pub(super) fn count(text: &str) -> Result<usize, String> {
+pub(crate) fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("give a whole number from 1".to_owned()),
         Ok(count) => Ok(count),
@@ -200,7 +200,7 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
 }
 
 /// A number of things, from one to `most`.
-pub(super) fn count_to(
+pub(crate) fn count_to(
     most: usize,
 ) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
     move |text: &str| match count(text)? {
@@ -210,7 +210,7 @@ pub(super) fn count_to(
 }
 
 /// A line on standard error about what is being measured, which nothing redraws while a clock runs.
-pub(super) fn progress() -> ProgressBar {
+pub(crate) fn progress() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
         bar.set_style(style);

@@ -3,7 +3,7 @@
 //! ways and a floor.
 //!
 //! ```sh
-//! cargo bench -p pleach --bench attention
+//! cargo bench -p pleach-bench --bench attention
 //! ```
 use std::hint::black_box;
 

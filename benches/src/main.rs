@@ -1,13 +1,19 @@
-//! `pleach bench`: tree attention on this machine, beside other ways to compute the same and a
+//! Tree attention on this machine, beside other ways to compute the same and a
 //! floor, measured in one run.
 mod aims;
+#[path = "../../crates/cli/src/allocator.rs"]
+mod allocator;
 mod attention;
 mod blocks;
 mod clock;
 mod environment;
 mod floor;
+#[path = "../../crates/cli/src/free_memory.rs"]
+mod free_memory;
 mod inputs;
 mod memory;
+#[path = "../../crates/cli/src/output.rs"]
+mod output;
 mod report;
 mod schedule;
 mod setup;
@@ -17,11 +23,10 @@ mod table;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::Parser;
 use pleach_kernels::problem::NamedProblem;
 use pleach_train::DeviceName;
 
-use crate::output;
 use floor::Product;
 use memory::Peaks;
 use report::Report;
@@ -33,8 +38,9 @@ use setup::{Dtype, Problems, Setup};
 /// reference, burn's own attention under the mask, plain causal attention with as many visible
 /// pairs, and a matrix product as the floor, turn by turn in one run. `rate` is the floor's time
 /// over the measured time: the flops of the visible pairs alone, at the speed of the product.
-#[derive(Args)]
-pub(crate) struct Bench {
+#[derive(Parser)]
+#[command(name = "pleach-bench", version, max_term_width = 100)]
+struct Bench {
     /// Device: flex, ndarray, wgpu or cuda
     #[arg(long, default_value = "flex")]
     device: DeviceName,
@@ -87,8 +93,19 @@ pub(crate) struct Bench {
     only_memory: bool,
 }
 
+fn main() -> ExitCode {
+    allocator::keep_freed_memory();
+    match Bench::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
 impl Bench {
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    fn run(self) -> Result<ExitCode> {
         let setup = self.setup()?;
         let problems = Problems::list(&self.problem);
         if self.only_memory {
@@ -128,7 +145,7 @@ impl Bench {
             product: self.product,
         };
         let tokens = self.tokens.iter().chain(&self.memory_tokens).copied().max().unwrap_or(0);
-        setup.check_memory(tokens, crate::check::memory::available())?;
+        setup.check_memory(tokens, free_memory::available())?;
         Ok(setup)
     }
 

@@ -4,28 +4,28 @@ use pleach_kernels::problem::NamedProblem;
 use serde::Serialize;
 use std::time::Instant;
 
-use super::clock::Spread;
-use super::setup::Setup;
+use crate::clock::Spread;
+use crate::setup::Setup;
 
 /// The length of a long rollout, at which planning must still be nothing.
 const LONG_TOKENS: usize = 131_072;
 
 /// The plan of one mask.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ScheduleRow {
-    pub(super) problem: NamedProblem,
-    pub(super) tokens: usize,
-    pub(super) plan_s: f64,
-    pub(super) live_tiles: u64,
-    pub(super) partial_tiles: u64,
+pub(crate) struct ScheduleRow {
+    pub(crate) problem: NamedProblem,
+    pub(crate) tokens: usize,
+    pub(crate) plan_s: f64,
+    pub(crate) live_tiles: u64,
+    pub(crate) partial_tiles: u64,
     /// Computed over visible pairs.
-    pub(super) block_overhead: f64,
+    pub(crate) block_overhead: f64,
     /// Computed pairs over tokens x tokens.
-    pub(super) computed_fraction: f64,
+    pub(crate) computed_fraction: f64,
 }
 
 /// Plans every problem at every length and at a long one.
-pub(super) fn measure(
+pub(crate) fn measure(
     setup: &Setup,
     problems: &[NamedProblem],
     tokens: &[usize],
@@ -59,7 +59,7 @@ fn row(setup: &Setup, problem: NamedProblem, tokens: usize) -> Result<ScheduleRo
 }
 
 /// Seconds that the first use of a mask takes to plan it.
-pub(super) fn plan_s(setup: &Setup, ends: &[i32]) -> Result<f64> {
+pub(crate) fn plan_s(setup: &Setup, ends: &[i32]) -> Result<f64> {
     let mask = TreeMask::new(&[ends], &setup.device)?;
     let start = Instant::now();
     let schedule = mask.schedule()?;

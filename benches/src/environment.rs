@@ -3,35 +3,35 @@ use std::process::Command;
 use serde::Serialize;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-use super::setup::{Dtype, Setup};
+use crate::setup::{Dtype, Setup};
 
 /// What figures hold for.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Environment {
-    pub(super) version: &'static str,
+pub(crate) struct Environment {
+    pub(crate) version: &'static str,
     /// The checkout that the command ran in, if it is one of this project.
-    pub(super) commit: Option<String>,
-    pub(super) date: String,
-    pub(super) command: String,
-    pub(super) cpu: String,
-    pub(super) cores: usize,
-    pub(super) threads: usize,
-    pub(super) memory_bytes: u64,
-    pub(super) system: String,
+    pub(crate) commit: Option<String>,
+    pub(crate) date: String,
+    pub(crate) command: String,
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) threads: usize,
+    pub(crate) memory_bytes: u64,
+    pub(crate) system: String,
     /// Processes that wanted a core in the minute before, on average.
-    pub(super) load_average: f64,
-    pub(super) device: &'static str,
+    pub(crate) load_average: f64,
+    pub(crate) device: &'static str,
     /// What the device calls itself, if it is no CPU.
-    pub(super) device_description: Option<String>,
-    pub(super) dtype: Dtype,
-    pub(super) heads: usize,
-    pub(super) kv_heads: usize,
-    pub(super) head_dim: usize,
-    pub(super) product: usize,
+    pub(crate) device_description: Option<String>,
+    pub(crate) dtype: Dtype,
+    pub(crate) heads: usize,
+    pub(crate) kv_heads: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) product: usize,
 }
 
 impl Environment {
-    pub(super) fn of(setup: &Setup) -> Self {
+    pub(crate) fn of(setup: &Setup) -> Self {
         let kinds = RefreshKind::nothing()
             .with_cpu(CpuRefreshKind::nothing())
             .with_memory(MemoryRefreshKind::everything());
@@ -98,5 +98,5 @@ fn command() -> String {
         true => format!("'{word}'"),
         false => word,
     });
-    ["pleach".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+    ["pleach-bench".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }

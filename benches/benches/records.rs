@@ -3,7 +3,7 @@
 //! sum of the views.
 //!
 //! ```sh
-//! cargo bench -p pleach --bench records
+//! cargo bench -p pleach-bench --bench records
 //! ```
 use std::hint::black_box;
 

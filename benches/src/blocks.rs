@@ -3,24 +3,24 @@ use std::collections::BTreeSet;
 
 use pleach_kernels::problem::NamedProblem;
 
-use super::attention::AttentionRow;
-use super::inputs::{Pass, Way};
-use super::memory::Peak;
-use super::report::Report;
+use crate::attention::AttentionRow;
+use crate::inputs::{Pass, Way};
+use crate::memory::Peak;
 use crate::output;
+use crate::report::Report;
 
 /// A table with its title and what has to be said beside it.
-pub(super) struct Block {
-    pub(super) title: String,
-    pub(super) notes: Vec<String>,
-    pub(super) header: Vec<&'static str>,
+pub(crate) struct Block {
+    pub(crate) title: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) header: Vec<&'static str>,
     /// Columns at the left that hold names; the others hold numbers.
-    pub(super) names: usize,
-    pub(super) rows: Vec<Vec<String>>,
+    pub(crate) names: usize,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 /// Everything that was measured, as tables.
-pub(super) fn blocks(report: &Report) -> Vec<Block> {
+pub(crate) fn blocks(report: &Report) -> Vec<Block> {
     let lengths: BTreeSet<usize> = report.rows.iter().map(|row| row.tokens).collect();
     let mut blocks: Vec<Block> =
         lengths.into_iter().map(|tokens| attention(report, tokens)).collect();

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use burn::tensor::{Distribution, Tensor};
 
-use super::clock::{WarmedUp, sample, warm_up};
-use super::setup::Setup;
+use crate::clock::{WarmedUp, sample, warm_up};
+use crate::setup::Setup;
 
 /// How long a sample stands for the speed of the machine.
 const FRESH: Duration = Duration::from_millis(300);
 
 /// A product of square matrices on the device: the fastest that arithmetic gets there by burn's own
 /// means.
-pub(super) struct Product<'a> {
+pub(crate) struct Product<'a> {
     setup: &'a Setup,
     a: Tensor<2>,
     b: Tensor<2>,
@@ -22,7 +22,7 @@ pub(super) struct Product<'a> {
 
 impl<'a> Product<'a> {
     /// Makes the matrices and multiplies them once or twice, untimed.
-    pub(super) fn new(setup: &'a Setup) -> Result<Self> {
+    pub(crate) fn new(setup: &'a Setup) -> Result<Self> {
         let matrix = || {
             let shape = [setup.product, setup.product];
             Tensor::<2>::random(
@@ -37,7 +37,7 @@ impl<'a> Product<'a> {
     }
 
     /// Flops per second, by a sample of now or of a moment ago.
-    pub(super) fn rate(&self) -> Result<f64> {
+    pub(crate) fn rate(&self) -> Result<f64> {
         if let Some((_, rate)) = self.latest.get().filter(|(taken, _)| taken.elapsed() < FRESH) {
             return Ok(rate);
         }

@@ -8,14 +8,14 @@ use pleach_kernels::{
 use pleach_train::DeviceName;
 use serde::{Deserialize, Serialize};
 
-use super::setup::Setup;
-use crate::check::memory;
+use crate::free_memory;
 use crate::output;
+use crate::setup::Setup;
 
 /// A way to compute attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Tree attention by what runs on the device.
     Tree,
     /// The dense reference.
@@ -27,11 +27,11 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 4] =
+    pub(crate) const ALL: [Self; 4] =
         [Self::Tree, Self::Reference, Self::BurnAttention, Self::CausalEqualPairs];
 
     /// The name in tables.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tree => "tree attention",
             Self::Reference => "dense reference",
@@ -41,7 +41,7 @@ impl Way {
     }
 
     /// Whether its time and memory grow with the square of the length.
-    pub(super) fn is_dense(self) -> bool {
+    pub(crate) fn is_dense(self) -> bool {
         matches!(self, Self::Reference | Self::BurnAttention)
     }
 }
@@ -49,7 +49,7 @@ impl Way {
 /// Which passes are timed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Pass {
+pub(crate) enum Pass {
     /// Forward, nothing kept for gradients.
     Forward,
     /// Forward and backward to queries, keys and values.
@@ -57,12 +57,12 @@ pub(super) enum Pass {
 }
 
 impl Pass {
-    pub(super) const ALL: [Self; 2] = [Self::Forward, Self::ForwardBackward];
+    pub(crate) const ALL: [Self; 2] = [Self::Forward, Self::ForwardBackward];
 
     /// Flops of the products alone, for so many visible pairs a head.
     ///
     /// Two products forward and five backward, one of which computes the scores again.
-    pub(super) fn flops(self, heads: usize, head_dim: usize, pairs: u64) -> f64 {
+    pub(crate) fn flops(self, heads: usize, head_dim: usize, pairs: u64) -> f64 {
         let products = match self {
             Self::Forward => 2.0,
             Self::ForwardBackward => 7.0,
@@ -72,7 +72,7 @@ impl Pass {
 }
 
 /// Queries, keys, values and a mask.
-pub(super) struct Inputs {
+pub(crate) struct Inputs {
     q_bhtd: Tensor<4>,
     k_bgtd: Tensor<4>,
     v_bgtd: Tensor<4>,
@@ -84,7 +84,7 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Random tensors for a row of the mask; they track gradients if the pass needs them. Nothing
     /// is planned yet.
-    pub(super) fn new(setup: &Setup, ends: &[i32], pass: Pass) -> Result<Self> {
+    pub(crate) fn new(setup: &Setup, ends: &[i32], pass: Pass) -> Result<Self> {
         let mask = TreeMask::new(&[ends], &setup.device)?;
         let device = match pass {
             Pass::Forward => setup.device.clone(),
@@ -108,7 +108,7 @@ impl Inputs {
 
     /// The output, and behind it the gradients of queries, keys and values if the pass has them,
     /// for an output gradient of ones.
-    pub(super) fn run(&self, way: Way) -> Result<Vec<Tensor<4>>> {
+    pub(crate) fn run(&self, way: Way) -> Result<Vec<Tensor<4>>> {
         let o_bhtd = self.attend(way)?;
         if self.pass == Pass::Forward {
             return Ok(vec![o_bhtd]);
@@ -162,7 +162,7 @@ fn numbers(seed: u64, len: usize) -> Vec<f32> {
 
 /// Why a dense way does not run on the device at all, if that is what the error says; any other
 /// error is a failure.
-pub(super) fn unavailable(error: &anyhow::Error) -> Option<String> {
+pub(crate) fn unavailable(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref() {
         Some(named @ (KernelError::Dtype { .. } | KernelError::DeviceLimit { .. })) => {
             Some(named.to_string())
@@ -172,16 +172,16 @@ pub(super) fn unavailable(error: &anyhow::Error) -> Option<String> {
 }
 
 /// Why a way is not run at a length: its arrays of tokens x tokens would not fit.
-pub(super) fn too_large(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> Option<String> {
+pub(crate) fn too_large(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> Option<String> {
     /// What is risked on a device whose free memory is not known.
     const RISKED: u64 = 4 << 30;
     if !way.is_dense() {
         return None;
     }
     let needed = dense_bytes(setup, way, pass, tokens);
-    let (fits, room) = match (setup.on_host(), memory::available()) {
+    let (fits, room) = match (setup.on_host(), free_memory::available()) {
         (true, available) => {
-            (memory::fits(needed, available), format!("{} are free", output::bytes(available)))
+            (free_memory::fits(needed, available), format!("{} are free", output::bytes(available)))
         }
         (false, _) => (
             needed <= RISKED,
@@ -210,7 +210,7 @@ fn dense_bytes(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> u64 {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::{KernelError, Pass, Way, too_large, unavailable};
-    use crate::bench::setup::{Dtype, Setup};
+    use crate::setup::{Dtype, Setup};
     use pleach_train::{Device, DeviceName};
 
     #[test]

@@ -9,9 +9,9 @@ use pleach_kernels::problem::NamedProblem;
 use pleach_train::Device;
 use serde::{Deserialize, Serialize};
 
-use super::clock::sync;
-use super::inputs::{Inputs, Pass, Way, too_large, unavailable};
-use super::setup::Setup;
+use crate::clock::sync;
+use crate::inputs::{Inputs, Pass, Way, too_large, unavailable};
+use crate::setup::Setup;
 
 /// What makes the allocator hand every array back to the system as soon as it is freed.
 const HAND_BACK: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
@@ -21,25 +21,25 @@ const WARM_UP_TOKENS: usize = 256;
 
 /// The peak of one way, beyond queries, keys, values, the output and the gradients of all of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Peak {
-    pub(super) problem: String,
-    pub(super) tokens: usize,
-    pub(super) way: Way,
-    pub(super) pass: Pass,
-    pub(super) peak_bytes: u64,
+pub(crate) struct Peak {
+    pub(crate) problem: String,
+    pub(crate) tokens: usize,
+    pub(crate) way: Way,
+    pub(crate) pass: Pass,
+    pub(crate) peak_bytes: u64,
 }
 
 /// Peaks, and how they were measured or why not.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Peaks {
-    pub(super) method: String,
-    pub(super) rows: Vec<Peak>,
+pub(crate) struct Peaks {
+    pub(crate) method: String,
+    pub(crate) rows: Vec<Peak>,
 }
 
 impl Peaks {
     /// Measures all ways at `tokens` and tree attention at `memory_tokens`, in another process of
     /// this program.
-    pub(super) fn of_own_process(
+    pub(crate) fn of_own_process(
         setup: &Setup,
         problems: &[NamedProblem],
         tokens: &[usize],
@@ -61,7 +61,7 @@ impl Peaks {
             |lengths: &[usize]| lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let names: Vec<_> = problems.iter().map(|problem| problem.name()).collect();
         let mut command = Command::new(own_program()?);
-        command.args(["bench", "--only-memory", "--device", setup.device_name.name()]);
+        command.args(["--only-memory", "--device", setup.device_name.name()]);
         command.args(["--dtype", &setup.dtype.to_string(), "--problem", &names.join(",")]);
         command.args([
             "--heads",
@@ -89,7 +89,7 @@ impl Peaks {
     }
 
     /// The peak of one way.
-    pub(super) fn get(
+    pub(crate) fn get(
         &self,
         problem: NamedProblem,
         tokens: usize,
@@ -112,7 +112,7 @@ fn own_program() -> Result<PathBuf> {
 }
 
 /// Measures in this process.
-pub(super) fn measure(
+pub(crate) fn measure(
     setup: &Setup,
     problems: &[NamedProblem],
     tokens: &[usize],

@@ -2,14 +2,15 @@
 //! much.
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
-use pleach_layout::{Layout, Layouts, Regime, Sequence};
+use pleach_bench::Regime;
+use pleach_layout::{Layout, Layouts, Sequence};
 use pleach_train::{Batch, Decoder, DecoderConfig, Device, Family, NllConfig, Workload};
 use pleach_tree::{BranchTree, ReadOptions};
 use serde::Serialize;
 
-use super::clock::{Spread, sample, warm_up};
-use super::schedule::plan_s;
-use super::setup::Setup;
+use crate::clock::{Spread, sample, warm_up};
+use crate::schedule::plan_s;
+use crate::setup::Setup;
 
 const VOCABULARY: usize = 4096;
 const LAYERS: usize = 4;
@@ -22,29 +23,29 @@ const FEWEST: usize = 3;
 
 /// One regime.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct StepRow {
-    pub(super) regime: Regime,
-    pub(super) packed_tokens: usize,
-    pub(super) segments_tokens: usize,
-    pub(super) packed_pairs: u64,
-    pub(super) segments_pairs: u64,
+pub(crate) struct StepRow {
+    pub(crate) regime: Regime,
+    pub(crate) packed_tokens: usize,
+    pub(crate) segments_tokens: usize,
+    pub(crate) packed_pairs: u64,
+    pub(crate) segments_pairs: u64,
     /// Rows of segments, and the batches that they run in.
-    pub(super) sequences: usize,
-    pub(super) batches: usize,
-    pub(super) terms: usize,
-    pub(super) packed_s: f64,
-    pub(super) packed_least_s: f64,
-    pub(super) packed_greatest_s: f64,
-    pub(super) segments_s: f64,
-    pub(super) repeats: usize,
+    pub(crate) sequences: usize,
+    pub(crate) batches: usize,
+    pub(crate) terms: usize,
+    pub(crate) packed_s: f64,
+    pub(crate) packed_least_s: f64,
+    pub(crate) packed_greatest_s: f64,
+    pub(crate) segments_s: f64,
+    pub(crate) repeats: usize,
     /// Median over the rounds of segments' time over packed's.
-    pub(super) ratio: f64,
+    pub(crate) ratio: f64,
     /// Flops of segments over flops of packed.
-    pub(super) ideal_ratio: f64,
-    pub(super) of_ideal: f64,
-    pub(super) schedule_s: f64,
+    pub(crate) ideal_ratio: f64,
+    pub(crate) of_ideal: f64,
+    pub(crate) schedule_s: f64,
     /// Planning over the whole step of packed.
-    pub(super) schedule_share: f64,
+    pub(crate) schedule_share: f64,
 }
 
 /// The decoder of the step: 4 layers, width 256, 4 heads of 64, 768 inside the feed-forward block,
@@ -61,7 +62,7 @@ fn decoder_config() -> DecoderConfig {
 }
 
 /// Every regime at about `tokens` packed tokens.
-pub(super) fn measure(
+pub(crate) fn measure(
     setup: &Setup,
     tokens: usize,
     progress: &ProgressBar,

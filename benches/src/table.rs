@@ -2,14 +2,14 @@
 use anyhow::Result;
 use comfy_table::CellAlignment;
 
-use super::aims;
-use super::blocks::{Block, blocks};
-use super::environment::Environment;
-use super::report::Report;
+use crate::aims;
+use crate::blocks::{Block, blocks};
+use crate::environment::Environment;
 use crate::output;
+use crate::report::Report;
 
 /// What others reach on the same masks.
-const PEERS: &str = include_str!("peers.md");
+const PEERS: &str = include_str!("../peers.md");
 
 /// How it was measured.
 const METHOD: &str = "\
@@ -18,7 +18,7 @@ device is synchronised inside the clock, and compilation, plans and masks are ma
 pairs' flops (4 d a pair and head forward, 14 d with backward) at the product's speed over the measured time. A training step includes making its batch, mask and plan.";
 
 /// Tables for a person.
-pub(super) fn plain(report: &Report) -> Result<()> {
+pub(crate) fn plain(report: &Report) -> Result<()> {
     output::line(machine(&report.environment))?;
     for block in blocks(report) {
         let mut table = output::table(block.header);
@@ -37,13 +37,13 @@ pub(super) fn plain(report: &Report) -> Result<()> {
 }
 
 /// The page of results.
-pub(super) fn markdown(report: &Report) -> Result<()> {
+pub(crate) fn markdown(report: &Report) -> Result<()> {
     output::line(format!("# Benches\n\n{}\n\n{METHOD}", machine(&report.environment)))?;
     for block in blocks(report) {
         print_block(&block)?;
     }
     output::line(format!("\n## Beside PyTorch\n\n{}", PEERS.trim_end()))?;
-    let aims = aims::of(report);
+    let aims = aims::of(report)?;
     if !aims.is_empty() {
         let met = |met| if met { "met" } else { "missed" }.to_owned();
         print_block(&Block {

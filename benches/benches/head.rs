@@ -4,7 +4,7 @@
 //! first: a tenth of the memory at no more than 1.3 times the time.
 //!
 //! ```sh
-//! cargo bench -p pleach --bench head
+//! cargo bench -p pleach-bench --bench head
 //! ```
 use std::{
     hint::black_box,

@@ -1,30 +1,30 @@
 use pleach_kernels::problem::NamedProblem;
 use serde::Serialize;
 
-use super::attention::AttentionRow;
-use super::environment::Environment;
-use super::inputs::{Pass, Way};
-use super::memory::{Peak, Peaks};
-use super::schedule::ScheduleRow;
-use super::step::StepRow;
+use crate::attention::AttentionRow;
+use crate::environment::Environment;
+use crate::inputs::{Pass, Way};
+use crate::memory::{Peak, Peaks};
+use crate::schedule::ScheduleRow;
+use crate::step::StepRow;
 
 /// Everything that a run measured.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Report {
-    pub(super) environment: Environment,
+pub(crate) struct Report {
+    pub(crate) environment: Environment,
     /// Tree attention and other ways.
-    pub(super) rows: Vec<AttentionRow>,
-    pub(super) schedule: Vec<ScheduleRow>,
-    pub(super) step: Vec<StepRow>,
+    pub(crate) rows: Vec<AttentionRow>,
+    pub(crate) schedule: Vec<ScheduleRow>,
+    pub(crate) step: Vec<StepRow>,
     /// How memory was measured, or why not.
-    pub(super) memory_method: String,
+    pub(crate) memory_method: String,
     /// Peaks of tree attention at lengths that were not timed.
-    pub(super) memory: Vec<Peak>,
+    pub(crate) memory: Vec<Peak>,
 }
 
 impl Report {
     /// Puts the peaks of timed ways beside their times.
-    pub(super) fn new(
+    pub(crate) fn new(
         environment: Environment,
         mut rows: Vec<AttentionRow>,
         peaks: Peaks,
@@ -40,12 +40,12 @@ impl Report {
     }
 
     /// The row of another way on the same problem and pass.
-    pub(super) fn beside(&self, row: &AttentionRow, way: Way) -> Option<&AttentionRow> {
+    pub(crate) fn beside(&self, row: &AttentionRow, way: Way) -> Option<&AttentionRow> {
         self.find(row.problem, row.tokens, way, row.pass)
     }
 
     /// One row.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         problem: NamedProblem,
         tokens: usize,

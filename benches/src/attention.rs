@@ -2,10 +2,10 @@ use anyhow::Result;
 use pleach_kernels::{problem::NamedProblem, schedule::IntervalRow};
 use serde::Serialize;
 
-use super::clock::{Spread, WarmedUp, sample, warm_up};
-use super::floor::Product;
-use super::inputs::{Inputs, Pass, Way, too_large, unavailable};
-use super::setup::Setup;
+use crate::clock::{Spread, WarmedUp, sample, warm_up};
+use crate::floor::Product;
+use crate::inputs::{Inputs, Pass, Way, too_large, unavailable};
+use crate::setup::Setup;
 
 /// Seconds that the samples of one dense way may take, warm-up apart, before there are fewer of
 /// them.
@@ -16,29 +16,29 @@ const FEWEST: usize = 2;
 
 /// One way, one pass, one problem.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct AttentionRow {
-    pub(super) problem: NamedProblem,
-    pub(super) tokens: usize,
+pub(crate) struct AttentionRow {
+    pub(crate) problem: NamedProblem,
+    pub(crate) tokens: usize,
     /// Visible (row, key) pairs of one head.
-    pub(super) pairs: u64,
-    pub(super) way: Way,
+    pub(crate) pairs: u64,
+    pub(crate) way: Way,
     /// Tokens that the way runs over: others than `tokens` for a path with as many pairs.
-    pub(super) way_tokens: usize,
-    pub(super) pass: Pass,
-    pub(super) time_s: Option<f64>,
-    pub(super) least_s: Option<f64>,
-    pub(super) greatest_s: Option<f64>,
-    pub(super) repeats: usize,
+    pub(crate) way_tokens: usize,
+    pub(crate) pass: Pass,
+    pub(crate) time_s: Option<f64>,
+    pub(crate) least_s: Option<f64>,
+    pub(crate) greatest_s: Option<f64>,
+    pub(crate) repeats: usize,
     /// Flops of the visible pairs over the rate of the product, in the same rounds.
-    pub(super) floor_s: Option<f64>,
+    pub(crate) floor_s: Option<f64>,
     /// Median over the rounds of the floor's time over the measured time.
-    pub(super) rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// Time with backward less the time without; in rows with backward.
-    pub(super) backward_difference_s: Option<f64>,
+    pub(crate) backward_difference_s: Option<f64>,
     /// Most memory beyond inputs and outputs.
-    pub(super) peak_bytes: Option<u64>,
+    pub(crate) peak_bytes: Option<u64>,
     /// Why there is no time.
-    pub(super) skipped: Option<String>,
+    pub(crate) skipped: Option<String>,
 }
 
 /// One way with what was measured of it.
@@ -56,7 +56,7 @@ enum State {
 }
 
 /// Both passes of all ways on one problem.
-pub(super) fn measure(
+pub(crate) fn measure(
     setup: &Setup,
     product: &Product<'_>,
     problem: NamedProblem,

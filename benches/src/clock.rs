@@ -7,13 +7,13 @@ use pleach_train::Device;
 const SAMPLE_S: f64 = 0.02;
 
 /// Waits until the device has done everything it was given.
-pub(super) fn sync(device: &Device) -> Result<()> {
+pub(crate) fn sync(device: &Device) -> Result<()> {
     device.sync().map_err(|error| anyhow!("the device failed: {error}"))
 }
 
 /// Mean time of `inner` runs, the device synchronised around each; what a run leaves behind is
 /// dropped with the clock stopped.
-pub(super) fn sample<T>(
+pub(crate) fn sample<T>(
     device: &Device,
     inner: usize,
     mut run: impl FnMut() -> Result<T>,
@@ -32,7 +32,7 @@ pub(super) fn sample<T>(
 
 /// How many runs make a sample, found by running twice: the first run compiles, plans and fills
 /// caches.
-pub(super) fn warm_up<T>(device: &Device, mut run: impl FnMut() -> Result<T>) -> Result<WarmedUp> {
+pub(crate) fn warm_up<T>(device: &Device, mut run: impl FnMut() -> Result<T>) -> Result<WarmedUp> {
     let first = sample(device, 1, &mut run)?;
     let run_s = if first < 2.0 { sample(device, 1, &mut run)? } else { first };
     Ok(WarmedUp { run_s, inner: (SAMPLE_S / run_s.max(1e-9)).ceil().clamp(1.0, 1000.0) as usize })
@@ -40,24 +40,24 @@ pub(super) fn warm_up<T>(device: &Device, mut run: impl FnMut() -> Result<T>) ->
 
 /// What a warm-up found out.
 #[derive(Clone, Copy)]
-pub(super) struct WarmedUp {
+pub(crate) struct WarmedUp {
     /// Seconds of a run, roughly.
-    pub(super) run_s: f64,
+    pub(crate) run_s: f64,
     /// Runs of a sample.
-    pub(super) inner: usize,
+    pub(crate) inner: usize,
 }
 
 /// Median and range of samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) least: f64,
-    pub(super) greatest: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) greatest: f64,
 }
 
 impl Spread {
     /// `None` of no samples.
-    pub(super) fn of(samples: &[f64]) -> Option<Self> {
+    pub(crate) fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
