@@ -4,8 +4,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use pleach_harness::claude_code::UsageCheck;
-use pleach_harness::{Harness, HarnessError};
+use pleach_harness::{Harness, HarnessError, UsageCheck};
 use pleach_render::Renderer;
 use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity, TreeError};
 

@@ -1,6 +1,6 @@
 //! The report as tables for a person.
 use anyhow::Result;
-use pleach_harness::claude_code::UsageCheck;
+use pleach_harness::UsageCheck;
 use pleach_layout::{Account, Certificate, ConditioningSummary, LayoutKind};
 use pleach_train::{Gap, GapSummary};
 use pleach_tree::{ByKind, CacheSemantics};

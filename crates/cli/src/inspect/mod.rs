@@ -50,7 +50,7 @@ struct Inspection<'a> {
     outcomes: Vec<&'a Outcome>,
     notes: &'a [String],
     report: Vec<String>,
-    usage: Option<&'a pleach_harness::claude_code::UsageCheck>,
+    usage: Option<&'a pleach_harness::UsageCheck>,
 }
 
 impl Inspect {

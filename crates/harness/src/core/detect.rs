@@ -14,7 +14,7 @@ use pleach_tree::{ReadOptions, Record, Report};
 
 use crate::core::input::Member;
 use crate::core::shape::Shape;
-use crate::formats::claude_code::UsageCheck;
+use crate::core::usage::UsageCheck;
 use crate::{HarnessError, Input};
 
 /// A row of the table: how a format is known and read.

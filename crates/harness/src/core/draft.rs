@@ -34,8 +34,13 @@ impl Draft {
 
     /// Lists a file in the header; the number is what [`Source::file`] holds.
     pub(crate) fn file(&mut self, member: &Member) -> u32 {
-        self.header.files.push(member.listed.clone());
-        self.names.push(member.name.clone());
+        self.file_named(member.name.clone(), member.listed.clone())
+    }
+
+    /// Lists a file that errors call `name` and the header `listed`.
+    pub(crate) fn file_named(&mut self, name: Arc<str>, listed: String) -> u32 {
+        self.header.files.push(listed);
+        self.names.push(name);
         u32::try_from(self.names.len() - 1).unwrap_or(u32::MAX)
     }
 

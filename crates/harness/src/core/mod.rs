@@ -9,4 +9,5 @@ pub(crate) mod prompts;
 pub(crate) mod script;
 pub(crate) mod shape;
 pub(crate) mod threads;
+pub(crate) mod usage;
 pub(crate) mod wording;

@@ -22,7 +22,7 @@ impl Replay<'_> {
         self.flush(state, links.place[compaction.boundary]);
         let by = self.summarise(index, state);
         let summary = self.summary(index, compaction);
-        let list = self.records.list(state.held);
+        let list = self.ledger().list(state.held);
         let preserved = self.preserved(compaction, &list);
         state.era = self.era();
         if summary.is_empty() {
@@ -41,12 +41,12 @@ impl Replay<'_> {
         let there: FxHashSet<SegmentId> = list.iter().copied().collect();
         self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
         let Some(held) = state.held else {
-            state.held = Some(self.records.append(None, after));
+            state.held = Some(self.ledger().append(None, after));
             return;
         };
         if evicted.is_empty() || !in_order {
             let replace = Replace::new(held.id, after).with_author(by);
-            state.held = Some(self.records.replace(held, replace));
+            state.held = Some(self.ledger().replace(held, replace));
             return;
         }
         let place = if compaction.summary_last { Place::AfterKept } else { Place::Head };
@@ -62,7 +62,7 @@ impl Replay<'_> {
             evidence: Some(Evidence::Recorded),
             extra: Extra::new(),
         };
-        state.held = Some(self.records.evict(held, evict, &after));
+        state.held = Some(self.ledger().evict(held, evict, &after));
     }
 
     /// Plays the summariser's conversation and says who wrote the summary.
@@ -126,7 +126,7 @@ impl Replay<'_> {
                     if at < last {
                         runs_on(&mut segment);
                     }
-                    written.push(self.records.segment(self.session.source(line, &key), segment));
+                    written.push(self.session.write(line, &key, segment));
                 }
             }
         }

@@ -1,6 +1,4 @@
 //! Which line follows which, and in which conversation.
-use pleach_tree::Fault;
-
 use super::load::{Fork, Session};
 use super::preserve::{self, Compaction};
 
@@ -112,7 +110,7 @@ impl Links {
                     let message = format!(
                         "the contexts go on from line {uuid}, which is not in what is read: give the session that it is of; else they are taken to start here"
                     );
-                    session.report.fault(at, Fault::Harness { code: "history-elsewhere", message });
+                    session.draft.fault(&at, "parentLastUuid", "history-elsewhere", message);
                 }
             }
         }

@@ -3,12 +3,13 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fault, JsonLines, Location, ReadOptions, Report, Source};
+use pleach_tree::{Fidelity, JsonLines, Location, ReadOptions, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copies::Copies;
 use super::entry::{Entry, Flaw};
 use super::line::Line;
+use crate::core::draft::Draft;
 use crate::core::input::stem;
 
 /// Subtypes of system lines that are known.
@@ -66,11 +67,9 @@ pub(super) struct Session {
     pub(super) files: Vec<SessionFile>,
     /// The lines of all files, file after file, in file order.
     pub(super) entries: Vec<Entry>,
-    pub(super) version: Option<String>,
-    pub(super) options: ReadOptions,
     /// The lines of sub-agents, of which one may begin with those of another.
     agents: FxHashSet<Arc<str>>,
-    pub(super) report: Report,
+    pub(super) draft: Draft,
     pub(super) copies: Copies,
 }
 
@@ -79,8 +78,6 @@ pub(super) struct Session {
 pub(super) struct SessionFile {
     /// The name that errors use.
     pub(super) name: Arc<str>,
-    /// The name in the header, relative to the folder of the session.
-    pub(super) listed: String,
     /// What its thread is called.
     pub(super) stem: String,
     /// Where its contexts go on from, as those of a forked sub-agent do.
@@ -101,10 +98,8 @@ impl Session {
         Self {
             files: Vec::new(),
             entries: Vec::new(),
-            version: None,
-            options,
             agents: FxHashSet::default(),
-            report: Report::new(options),
+            draft: Draft::new("claude-code", Fidelity::Message, options),
             copies: Copies::default(),
         }
     }
@@ -120,17 +115,17 @@ impl Session {
         listed: String,
     ) -> std::io::Result<()> {
         let stem = stem(&listed).to_owned();
+        self.draft.file_named(Arc::clone(&name), listed);
         self.files.push(SessionFile {
             name: Arc::clone(&name),
-            listed,
             stem,
             fork: None,
             by_uuid: FxHashMap::default(),
         });
-        let mut lines = JsonLines::new(reader, Arc::clone(&name), self.options);
+        let mut lines = JsonLines::new(reader, Arc::clone(&name), self.draft.options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
-        while let Some(at) = lines.next_line(&mut values, &mut self.report)? {
+        while let Some(at) = lines.next_line(&mut values, &mut self.draft.report)? {
             for line in values.drain(..) {
                 match line.kind.as_deref() {
                     Some("user" | "assistant" | "attachment") => {}
@@ -158,21 +153,18 @@ impl Session {
             let message = format!(
                 "type {kind:?} is not known to this adapter; lines of it ({count}) are taken as no context"
             );
-            self.report.warn(
-                Location::line(&name, line),
-                Fault::Harness { code: "unknown-line-type", message },
-            );
+            self.draft.warn(&Location::line(&name, line), "", "unknown-line-type", message);
         }
         Ok(())
     }
 
     fn fork(&mut self, line: Line, at: &Location) {
-        let at = at.key("parentLastUuid");
+        let key = "parentLastUuid";
         let Some(file) = self.files.last_mut() else { return };
         let (code, message) = match (&line.parent_last_uuid, &file.fork) {
             (Some(uuid), Some(fork)) if **uuid == *fork.uuid => return,
             (Some(uuid), None) => {
-                file.fork = Some(Fork { uuid: uuid.as_str().into(), at });
+                file.fork = Some(Fork { uuid: uuid.as_str().into(), at: at.clone() });
                 return;
             }
             (Some(_), Some(_)) => {
@@ -183,12 +175,12 @@ impl Session {
                 "the line that the contexts go on from is not named; they are taken to start here",
             ),
         };
-        self.report.fault(at, Fault::Harness { code, message: message.into() });
+        self.draft.fault(at, key, code, message);
     }
 
     fn take(&mut self, mut line: Line, at: &Location) {
-        if self.version.is_none() {
-            self.version.clone_from(&line.version);
+        if self.draft.header.harness_version.is_none() {
+            self.draft.header.harness_version.clone_from(&line.version);
         }
         let file = self.files.len() - 1;
         let number = u32::try_from(file).unwrap_or(u32::MAX);
@@ -212,12 +204,17 @@ impl Session {
                     "the content is neither text nor blocks; it is taken as empty",
                 ),
             };
-            self.report.fault(at.key(key), Fault::Harness { code, message: message.into() });
+            self.draft.fault(at, key, code, message);
         }
         let Some(mut entry) = entry else { return };
         if file == 0 {
-            entry.copied =
-                self.copies.has(&entry.uuid, forked.as_ref(), at, self.options, &mut self.report);
+            entry.copied = self.copies.has(
+                &entry.uuid,
+                forked.as_ref(),
+                at,
+                self.draft.options,
+                &mut self.draft.report,
+            );
         } else if self.files[0].by_uuid.contains_key(&entry.uuid)
             || self.agents.contains(&entry.uuid)
                 && !self.files[file].by_uuid.contains_key(&entry.uuid)
@@ -227,7 +224,8 @@ impl Session {
             self.copies.first.get_or_insert_with(|| at.clone());
             return;
         } else {
-            entry.copied = self.copies.has(&entry.uuid, None, at, self.options, &mut self.report);
+            entry.copied =
+                self.copies.has(&entry.uuid, None, at, self.draft.options, &mut self.draft.report);
             self.agents.insert(Arc::clone(&entry.uuid));
         }
         match self.files[file].by_uuid.get(&entry.uuid) {
@@ -240,15 +238,14 @@ impl Session {
                     "the line repeats line {}, which holds its place",
                     self.entries[first].line
                 );
-                self.report.warn(at.key("uuid"), Fault::Harness { code: "repeated-line", message });
+                self.draft.warn(at, "uuid", "repeated-line", message);
             }
             Some(&first) => {
                 let message = format!(
                     "line {} has the same uuid and other content; the first is kept",
                     self.entries[first].line
                 );
-                self.report
-                    .fault(at.key("uuid"), Fault::Harness { code: "duplicate-uuid", message });
+                self.draft.fault(at, "uuid", "duplicate-uuid", message);
             }
         }
     }
@@ -258,10 +255,11 @@ impl Session {
         self.files.get(file as usize)?.by_uuid.get(uuid).copied()
     }
 
-    /// Where a segment of an entry was read, under a key.
-    pub(super) fn source(&self, entry: usize, key: &str) -> Source {
+    /// Writes a segment that was read at an entry, under a key.
+    pub(super) fn write(&mut self, entry: usize, key: &str, segment: Segment) -> SegmentId {
         let entry = &self.entries[entry];
-        Source { file: entry.file, line: entry.line, key: key.into() }
+        let source = self.draft.source(entry.file, entry.line, key);
+        self.draft.ledger.segment(source, segment)
     }
 
     /// Where an entry was read.
@@ -279,13 +277,13 @@ impl Session {
 
     /// Notes a fault that lenient reading repairs as `message` says.
     pub(super) fn fault(&mut self, entry: usize, key: &str, code: &'static str, message: String) {
-        let at = self.location(entry).key(key);
-        self.report.fault(at, Fault::Harness { code, message });
+        let at = self.location(entry);
+        self.draft.fault(&at, key, code, message);
     }
 
     /// Notes what a reader should know although nothing had to be guessed.
     pub(super) fn warn(&mut self, entry: usize, key: &str, code: &'static str, message: String) {
-        let at = self.location(entry).key(key);
-        self.report.warn(at, Fault::Harness { code, message });
+        let at = self.location(entry);
+        self.draft.warn(&at, key, code, message);
     }
 }

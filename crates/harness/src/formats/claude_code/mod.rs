@@ -72,8 +72,6 @@ mod session;
 mod summary;
 mod threads;
 mod turns;
-mod usage;
 
 pub(crate) use session::FORMAT;
 pub use session::{SessionInput, convert_readers};
-pub use usage::{CallUsage, EraUsage, UsageCheck};

@@ -14,8 +14,8 @@ use super::load::Session;
 use super::summary::Summariser;
 use super::threads;
 use super::turns::{TurnKind, Turns};
-use super::usage::Call;
 use crate::core::ledger::{Held, Ledger};
+use crate::core::usage::Counted;
 
 /// What stands behind a turn.
 #[derive(Debug, Clone, Default)]
@@ -52,8 +52,7 @@ pub(super) struct Replay<'s> {
     pub(super) turns: &'s Turns,
     pub(super) summarisers: Vec<Option<Summariser>>,
     pub(super) threads: Vec<Arc<str>>,
-    pub(super) records: Ledger,
-    pub(super) calls: Vec<Call>,
+    pub(super) counted: Vec<Counted>,
     pub(super) eras: usize,
     pub(super) lines: FxHashMap<usize, Rc<LineSegments>>,
     /// The segments that stand or stood for a tool call's result.
@@ -97,8 +96,7 @@ impl<'s> Replay<'s> {
             links,
             turns,
             summarisers,
-            records: Ledger::default(),
-            calls: Vec::new(),
+            counted: Vec::new(),
             eras: 0,
             lines: FxHashMap::default(),
             results: FxHashMap::default(),
@@ -223,7 +221,7 @@ impl<'s> Replay<'s> {
         while let Some(Reverse((_, next))) = ready.pop() {
             let Some(Ready { turn, mut state, fork }) = waiting[next].take() else { continue };
             if let (Some(reason), Some(held)) = (fork, state.held) {
-                state.held = Some(self.records.fork(held, reason));
+                state.held = Some(self.ledger().fork(held, reason));
             }
             self.turn(turn, &mut state, origin);
             for child in self.children(turn, state) {
@@ -231,6 +229,11 @@ impl<'s> Replay<'s> {
                 waiting.push(Some(child));
             }
         }
+    }
+
+    /// The records that are written.
+    pub(super) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.session.draft.ledger
     }
 
     pub(super) fn place(&self, turn: usize) -> u64 {

@@ -12,7 +12,7 @@ use super::content::Said;
 use super::entry::{Body, Clearing};
 use super::replay::{LineSegments, Pending, Replay, State, What};
 use super::summary::cut;
-use super::usage::Call;
+use crate::core::usage::Counted;
 
 /// What the request shows for a result that was cleared.
 const CLEARED: &str = "[Old tool result content cleared]";
@@ -66,11 +66,11 @@ impl Replay<'_> {
         output.append(&mut answers);
         output.append(&mut rest);
         if output.iter().any(|segment| self.brought_back.contains(segment)) {
-            let there: FxHashSet<SegmentId> = self.records.list(state.held).into_iter().collect();
+            let there: FxHashSet<SegmentId> = self.ledger().list(state.held).into_iter().collect();
             output.retain(|segment| !there.contains(segment));
         }
         if !output.is_empty() {
-            state.held = Some(self.records.append(state.held, output));
+            state.held = Some(self.ledger().append(state.held, output));
         }
     }
 
@@ -90,15 +90,12 @@ impl Replay<'_> {
                 segment.extra.insert("is_error".into(), true.into());
             }
             segment.result_of = Some(answer.call.clone());
-            let id = self.records.segment(self.session.source(entry, &answer.call), segment);
+            let id = self.session.write(entry, &answer.call, segment);
             self.results.entry(answer.call.clone()).or_default().push(id);
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(
-                self.records
-                    .segment(self.session.source(entry, &key), text(Role::User, origin, part)),
-            );
+            line.rest.push(self.session.write(entry, &key, text(Role::User, origin, part)));
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));
@@ -110,7 +107,7 @@ impl Replay<'_> {
         self.flush(state, self.place(turn));
         let held = match state.held {
             Some(held) => held,
-            None => self.records.append(None, Vec::new()),
+            None => self.ledger().append(None, Vec::new()),
         };
         if let Some(before) = self.before.get_mut(&turn) {
             *before = Some(State {
@@ -121,7 +118,7 @@ impl Replay<'_> {
             });
         }
         let mut origin = origin;
-        let (context_bytes, context_segments) = self.records.extent(held);
+        let (context_bytes, context_segments) = self.ledger().extent(held);
         if context_bytes == 0 {
             let message = "nothing stands before the call; its text carries no loss".into();
             self.session.fault(lines[0], "parentUuid", "empty-context", message);
@@ -155,12 +152,18 @@ impl Replay<'_> {
         generation.thread = self.threads[turn].to_string();
         generation.policy = model.as_deref().map(str::to_owned);
         generation.unrecorded = if reasons { vec!["reasoning".into()] } else { Vec::new() };
-        let id = self.records.generation(generation);
+        let id = self.ledger().generation(generation);
         self.generations.insert(turn, id);
         let era = state.era;
-        let counted =
-            |tokens| Call { generation: id, turn, era, context_bytes, context_segments, tokens };
-        self.calls.extend(tokens.map(counted));
+        let thread = Arc::clone(&self.threads[turn]);
+        self.counted.extend(tokens.map(|tokens| Counted {
+            generation: id,
+            thread,
+            era,
+            context_bytes,
+            context_segments,
+            tokens,
+        }));
     }
 
     fn said(
@@ -196,7 +199,7 @@ impl Replay<'_> {
                 if at < last {
                     runs_on(&mut segment);
                 }
-                let id = self.records.segment(self.session.source(line, key), segment);
+                let id = self.session.write(line, key, segment);
                 if let Some(compaction) = compaction.filter(|_| quoted) {
                     self.quoted.entry(compaction).or_default().push(id);
                 }
@@ -211,7 +214,7 @@ impl Replay<'_> {
     fn clear(&mut self, state: &mut State, entry: usize) {
         let Body::Clearing(clearing) = &mut self.session.entries[entry].body else { return };
         let Clearing { calls, attachments, trigger, pointers } = clearing.clone();
-        let list = self.records.list(state.held);
+        let list = self.ledger().list(state.held);
         let there: FxHashSet<SegmentId> = list.iter().copied().collect();
         let mut holes = Vec::new();
         for call in calls {
@@ -240,7 +243,7 @@ impl Replay<'_> {
         let mut put = Vec::new();
         let mut pointed = 0;
         for (hole, call) in &holes {
-            let pointer = pointers && self.records.size(*hole) >= LARGE;
+            let pointer = pointers && self.ledger().size(*hole) >= LARGE;
             pointed += usize::from(pointer);
             let mut segment = text(
                 Role::Tool,
@@ -248,9 +251,7 @@ impl Replay<'_> {
                 if pointer { pointer_text(call) } else { CLEARED.into() },
             );
             segment.result_of = Some(call.clone());
-            let id = self
-                .records
-                .segment(self.session.source(entry, &format!("{call}#cleared")), segment);
+            let id = self.session.write(entry, &format!("{call}#cleared"), segment);
             self.results.entry(call.clone()).or_default().push(id);
             put.push(id);
         }
@@ -296,7 +297,7 @@ impl Replay<'_> {
             }
         }
         let (gone, kept): (Vec<SegmentId>, Vec<SegmentId>) =
-            self.records.list(state.held).into_iter().partition(|segment| gone.contains(segment));
+            self.ledger().list(state.held).into_iter().partition(|segment| gone.contains(segment));
         let mut evict = self.clearing(trigger);
         evict.evicted = gone.into_iter().map(Evicted::whole).collect();
         self.evicted(state, evict, &kept);
@@ -317,7 +318,7 @@ impl Replay<'_> {
 
     fn evicted(&mut self, state: &mut State, evict: Evict, list: &[SegmentId]) {
         if let Some(held) = state.held.filter(|_| !evict.evicted.is_empty()) {
-            state.held = Some(self.records.evict(held, evict, list));
+            state.held = Some(self.ledger().evict(held, evict, list));
         }
     }
 }

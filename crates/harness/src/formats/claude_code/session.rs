@@ -2,18 +2,20 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fault, Fidelity, Header, Location, ReadOptions, Record, Severity};
+use pleach_tree::{GenerationId, Location, ReadOptions};
+
+use rustc_hash::FxHashMap;
 
 use super::copies::Copies;
 use super::link::Links;
 use super::load::Session;
 use super::replay::Replay;
+use super::summary;
 use super::turns::Turns;
-use super::usage::{self, UsageCheck};
-use super::{summary, turns};
 use crate::core::detect::Format;
 use crate::core::input::{Member, Relation};
 use crate::core::shape::Shape;
+use crate::core::usage::UsageCheck;
 use crate::{Conversion, HarnessError, Input};
 
 /// One file of a session, opened.
@@ -41,14 +43,14 @@ fn is_line(shape: &Shape) -> bool {
 /// latter is a warning.
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut session = Session::new(options);
-    session.copies = Copies::find(input, options, &mut session.report)?;
+    session.copies = Copies::find(input, options, &mut session.draft.report)?;
     let (main, stem) = (input.main(), input.stem());
     read(&mut session, &main)?;
-    let report = &mut session.report;
+    let report = &mut session.draft.report;
     for member in &subagents(input, &stem, |error| main.warn_unread(Relation::Part, error, report))
     {
         if let Err(error) = read(&mut session, member) {
-            member.warn_unread(Relation::Part, &error, &mut session.report);
+            member.warn_unread(Relation::Part, &error, &mut session.draft.report);
         }
     }
     finish(session)
@@ -110,45 +112,21 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     let summarisers = summary::find(&mut session, &links, &turns);
     let mut replay = Replay::new(&mut session, &links, &turns, summarisers);
     replay.run();
-    let usage = usage::check(&replay.calls, |turn| replay.threads[turn].to_string());
-    let heads: Vec<(usize, usize)> =
-        replay.calls.iter().map(|call| (call.generation.0 as usize, call.turn)).collect();
-    let mut records = std::mem::take(&mut replay.records).into_records();
+    let usage = UsageCheck::of(&replay.counted);
+    let heads: FxHashMap<GenerationId, usize> = replay
+        .generations
+        .iter()
+        .map(|(&turn, &generation)| (generation, turns.turns[turn].head))
+        .collect();
     report_copies(&mut session);
-    report_usage(&mut session, &turns.turns, &heads, &usage);
-    let order: Vec<Arc<str>> = session.files.iter().map(|file| Arc::clone(&file.name)).collect();
-    let rank = |name: &Arc<str>| order.iter().position(|file| file == name);
-    session
-        .report
-        .diagnostics
-        .sort_by_key(|found| (rank(&found.location.file), found.location.line));
-    if session.report.has_errors() {
-        return Err(HarnessError::Rejected(session.report));
-    }
-    records.insert(0, Record::Header(header(&session)));
-    Ok(Conversion {
-        records,
-        report: session.report,
-        usage: Some(usage).filter(|usage| !usage.eras.is_empty()),
-    })
-}
-
-/// Message by message; a file that had to be repaired says less.
-fn header(session: &Session) -> Header {
-    let repaired =
-        session.report.of(Severity::Repaired).any(|found| found.fault != Fault::ByteOrderMark);
-    let fidelity = if repaired { Fidelity::Inferred } else { Fidelity::Message };
-    let mut header = Header::new("claude-code", fidelity);
-    header.harness_version.clone_from(&session.version);
-    header.files = session.files.iter().map(|file| file.listed.clone()).collect();
-    header
+    report_usage(&mut session, &heads, &usage);
+    let usage = Some(usage).filter(|usage| !usage.eras.is_empty());
+    Ok(Conversion { usage, ..session.draft.finish()? })
 }
 
 fn report_copies(session: &mut Session) {
     let copies = std::mem::take(&mut session.copies);
-    let mut warn = |at: Location, message| {
-        session.report.warn(at, Fault::Harness { code: "copied-history", message })
-    };
+    let mut warn = |at: Location, message| session.draft.warn(&at, "", "copied-history", message);
     if let Some(at) = copies.first {
         let (calls, lines) = (copies.calls, copies.of_main);
         let message = format!(
@@ -164,24 +142,15 @@ fn report_copies(session: &mut Session) {
     }
 }
 
-fn report_usage(
-    session: &mut Session,
-    turns: &[turns::Turn],
-    heads: &[(usize, usize)],
-    usage: &UsageCheck,
-) {
-    let head = |generation: u32| {
-        let at = heads
-            .binary_search_by_key(&(generation as usize), |&(generation, _)| generation)
-            .ok()?;
-        Some(turns[heads[at].1].head)
-    };
+/// Warns of what the usage check shows; `heads` has the first line of every call.
+fn report_usage(session: &mut Session, heads: &FxHashMap<GenerationId, usize>, usage: &UsageCheck) {
+    let head = |generation: GenerationId| heads.get(&generation).copied();
     for era in &usage.eras {
         if let Some(line) = era
             .calls
             .first()
             .filter(|_| era.hidden_tokens >= 1.0)
-            .and_then(|call| head(call.generation.0))
+            .and_then(|call| head(call.generation))
         {
             let message = format!(
                 "about {:.0} tokens of every request of thread {} from here on are not in the file: system prompt, tools, reminders, attached files",
@@ -190,7 +159,7 @@ fn report_usage(
             session.warn(line, "message.usage", "hidden-context", message);
         }
         for call in era.calls.iter().filter(|call| call.deviates) {
-            if let Some(line) = head(call.generation.0) {
+            if let Some(line) = head(call.generation) {
                 let message = format!(
                     "the API counted {} input tokens where the reconstructed request has about {:.0}",
                     call.recorded_tokens, call.expected_tokens

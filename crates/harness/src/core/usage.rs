@@ -1,20 +1,23 @@
 //! The size of every reconstructed request against what the API counted.
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use pleach_tree::GenerationId;
 use serde::Serialize;
 
-/// A call whose input was counted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Call {
-    pub(super) generation: GenerationId,
-    pub(super) turn: usize,
-    pub(super) era: usize,
-    pub(super) context_bytes: u64,
-    pub(super) context_segments: u64,
-    pub(super) tokens: u64,
+/// A call whose input the API counted.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) generation: GenerationId,
+    pub(crate) thread: Arc<str>,
+    /// The stretch between compactions that it belongs to.
+    pub(crate) era: usize,
+    pub(crate) context_bytes: u64,
+    pub(crate) context_segments: u64,
+    pub(crate) tokens: u64,
 }
 
-impl Call {
+impl Counted {
     /// Size of the context, what wraps its segments included.
     fn size(&self) -> f64 {
         self.context_bytes as f64 + WRAPPING * self.context_segments as f64
@@ -23,7 +26,7 @@ impl Call {
 
 /// Reconstructed requests against recorded usage.
 ///
-/// What a session file does not hold (the system prompt, tool schemas, some reminders, files
+/// What a log does not hold (the system prompt, tool schemas, some reminders, files
 /// attached again after a compaction) is in every request all the same. Between two compactions it
 /// hardly changes, so it shows as the intercept of recorded tokens over the reconstructed size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,7 +42,7 @@ pub struct EraUsage {
     pub thread: String,
     /// Tokens per byte of text.
     pub tokens_per_byte: f64,
-    /// Tokens of every request that the file does not hold.
+    /// Tokens of every request that the log does not hold.
     pub hidden_tokens: f64,
     /// Its calls, in order.
     pub calls: Vec<CallUsage>,
@@ -76,23 +79,25 @@ const USUAL_TOKENS_PER_BYTE: f64 = 0.3;
 /// Share of the recorded tokens, and number of them, below which no difference counts.
 const TOLERANCE: (f64, f64) = (0.05, 500.0);
 
-/// Fits every era; `thread` names the thread of a turn.
-pub(super) fn check(calls: &[Call], thread: impl Fn(usize) -> String) -> UsageCheck {
-    let mut grouped: IndexMap<usize, Vec<Call>> = IndexMap::new();
-    for &call in calls {
-        grouped.entry(call.era).or_default().push(call);
+impl UsageCheck {
+    /// Fits every stretch between compactions.
+    pub(crate) fn of(calls: &[Counted]) -> Self {
+        let mut grouped: IndexMap<usize, Vec<&Counted>> = IndexMap::new();
+        for call in calls {
+            grouped.entry(call.era).or_default().push(call);
+        }
+        let slopes = grouped.values().flat_map(|era| slopes(era)).collect();
+        let shared = median(slopes).unwrap_or(USUAL_TOKENS_PER_BYTE);
+        Self { eras: grouped.values().map(|era| fit(era, shared)).collect() }
     }
-    let eras: Vec<Vec<Call>> = grouped.into_values().collect();
-    let shared =
-        median(eras.iter().flat_map(|era| slopes(era)).collect()).unwrap_or(USUAL_TOKENS_PER_BYTE);
-    let fit = |era: &Vec<Call>| fit(era, shared, thread(era[0].turn));
-    UsageCheck { eras: eras.iter().map(fit).collect() }
 }
 
-fn fit(era: &[Call], shared: f64, thread: String) -> EraUsage {
+/// The fit of one stretch; `shared` is the slope where its own calls do not tell.
+fn fit(era: &[&Counted], shared: f64) -> EraUsage {
+    let thread = era.first().map_or_else(String::new, |call| call.thread.to_string());
     let slope = median(slopes(era)).unwrap_or(shared);
-    let rest = |call: &Call| call.tokens as f64 - slope * call.size();
-    let hidden = median(era.iter().map(rest).collect()).unwrap_or_default();
+    let rest = |call: &Counted| call.tokens as f64 - slope * call.size();
+    let hidden = median(era.iter().copied().map(rest).collect()).unwrap_or_default();
     let spread =
         median(era.iter().map(|call| (rest(call) - hidden).abs()).collect()).unwrap_or_default();
     let calls = era.iter().map(|call| {
@@ -115,10 +120,10 @@ fn fit(era: &[Call], shared: f64, thread: String) -> EraUsage {
 
 /// The slopes between pairs of calls that differ enough to tell; their median is the estimate of
 /// Theil and Sen.
-fn slopes(era: &[Call]) -> Vec<f64> {
+fn slopes(era: &[&Counted]) -> Vec<f64> {
     let step = era.len().div_ceil(400);
-    let sample: Vec<&Call> = era.iter().step_by(step.max(1)).collect();
-    let largest = era.iter().map(Call::size).fold(0.0, f64::max);
+    let sample: Vec<&Counted> = era.iter().copied().step_by(step.max(1)).collect();
+    let largest = era.iter().map(|call| call.size()).fold(0.0, f64::max);
     let mut slopes = Vec::new();
     for (at, a) in sample.iter().enumerate() {
         for b in &sample[at + 1..] {
