@@ -53,7 +53,7 @@ impl Play<'_> {
         let places: FxHashMap<SegmentId, usize> =
             before.iter().enumerate().map(|(at, &id)| (id, at)).collect();
         let mut by_print: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
-        if let Some(prints) = &self.prints {
+        if let Some(prints) = &self.player.prints {
             for (at, id) in before.iter().enumerate() {
                 by_print.entry(prints[id.0 as usize]).or_default().push(at);
             }
@@ -116,7 +116,7 @@ impl Play<'_> {
         if there.contains_key(&id) {
             return id;
         }
-        let forms = self.forms.get(&id).map_or(&[][..], Vec::as_slice);
+        let forms = self.player.forms.get(&id).map_or(&[][..], Vec::as_slice);
         forms.iter().copied().find(|form| there.contains_key(form)).unwrap_or(id)
     }
 
@@ -171,12 +171,7 @@ impl Play<'_> {
             _ => change.kind,
         };
         let replacement = (!cut.put.is_empty()).then(|| Replacement::new(kind, cut.put, cut.place));
-        let evicted: Vec<Evicted> = cut.evicted.into_iter().map(Evicted::whole).collect();
-        let evict = Evict {
-            replacement,
-            trigger: change.trigger,
-            ..Evict::new(held.id, evicted).with_author(by).with_evidence(change.evidence)
-        };
+        let evict = Evict { replacement, ..change.evict(held, cut.evicted, by) };
         let end = after.len() - cut.behind;
         let held = ledger.evict(held, evict, &after[..end]);
         if cut.behind == 0 { held } else { ledger.append(Some(held), after[end..].to_vec()) }

@@ -5,12 +5,17 @@
 //! list that the next request holds. Playing the script gives contexts, generations and evictions,
 //! a fork wherever a second node goes on from the same one, and a name for the thread of every
 //! branch.
+//!
+//! What a step does to a context is the [`Player`]'s: an adapter whose order no script can give, as
+//! lines of Claude Code are placed while they are played, uses it as it is.
 mod list;
 mod part;
 mod play;
+mod player;
 mod step;
 
 pub(crate) use part::{Spot, call, content_number, content_of, quoting, result, said, text};
+pub(crate) use player::{Player, Reduced, Site};
 pub(crate) use step::{Author, Back, Call, Change, Item, List, Node, Step, Swap};
 
 use std::collections::BTreeMap;

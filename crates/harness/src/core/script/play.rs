@@ -1,12 +1,10 @@
 //! A script played into records.
-use pleach_tree::{
-    By, ByKind, Evict, Evicted, Extra, ForkReason, Generation, GenerationId, Origin, Part, Place,
-    Replacement, Segment, SegmentId, Source,
-};
-use rustc_hash::{FxHashMap, FxHashSet};
+use pleach_tree::{By, ByKind, ForkReason, GenerationId, Segment, SegmentId};
+use rustc_hash::FxHashMap;
 
-use super::step::{Author, Call, Change, Item, Node, Step, Swap};
-use super::{Script, Spot, content_number};
+use super::player::{Player, Site};
+use super::step::{Author, Call, Change, Item, Node, Step};
+use super::{Script, Spot};
 use crate::core::draft::Draft;
 use crate::core::ledger::Held;
 use crate::core::threads::{self, Branch};
@@ -26,14 +24,7 @@ pub(super) struct Play<'s> {
     pub(super) draft: &'s mut Draft,
     /// The segments that each node brought.
     pub(super) written: Vec<Vec<SegmentId>>,
-    /// The segments that stand or stood for a tool call's result.
-    results: FxHashMap<String, Vec<SegmentId>>,
-    /// What each result was swapped for, over time.
-    pub(super) forms: FxHashMap<SegmentId, Vec<SegmentId>>,
-    /// The result that each of those stands for.
-    roots: FxHashMap<SegmentId, SegmentId>,
-    /// A number for the content of each segment, where a list is told by content.
-    pub(super) prints: Option<Vec<u64>>,
+    pub(super) player: Player,
     /// The list that each rewriting node made.
     pub(super) lists: FxHashMap<usize, Vec<SegmentId>>,
     generations: Vec<Option<GenerationId>>,
@@ -106,15 +97,11 @@ pub(super) fn play(script: &mut Script) {
         Step::List(list) => list.items.iter().any(|item| matches!(item, Item::Told(_))),
         _ => false,
     };
-    let prints = nodes.iter().any(told).then(Vec::new);
     let mut play = Play {
         draft: &mut script.draft,
         written: vec![Vec::new(); nodes.len()],
-        results: FxHashMap::default(),
-        forms: FxHashMap::default(),
-        roots: FxHashMap::default(),
         lists: FxHashMap::default(),
-        prints,
+        player: Player::new(nodes.iter().any(told)),
         generations: vec![None; nodes.len()],
     };
     let mut states: Vec<Option<State>> = vec![None; nodes.len()];
@@ -172,28 +159,15 @@ impl Play<'_> {
             }
             Step::Swap(swap) => {
                 self.settle(state);
-                self.swap(*swap, spot, state);
+                let by = self.by(&swap.change);
+                state.held = self.player.swap(self.draft, state.held, *swap, by, spot);
             }
         }
     }
 
     /// Writes segments that a node brings.
     pub(super) fn write(&mut self, segments: Vec<Segment>, spot: &Spot) -> Vec<SegmentId> {
-        segments.into_iter().map(|segment| self.write_one(segment, spot)).collect()
-    }
-
-    fn write_one(&mut self, mut segment: Segment, spot: &Spot) -> SegmentId {
-        let here = || Source { file: spot.file, line: spot.at.line, key: String::new() };
-        let source = segment.source.take().unwrap_or_else(here);
-        let call = segment.result_of.clone();
-        if let Some(prints) = &mut self.prints {
-            prints.push(content_number(std::slice::from_ref(&segment)));
-        }
-        let id = self.draft.ledger.segment(source, segment);
-        if let Some(call) = call {
-            self.results.entry(call).or_default().push(id);
-        }
-        id
+        self.player.write(self.draft, segments, spot)
     }
 
     /// Puts what is pending into the context.
@@ -211,43 +185,18 @@ impl Play<'_> {
         call: Call,
         spot: &Spot,
         state: &mut State,
-        thread: (&str, Option<&str>),
+        (thread, rollout): (&str, Option<&str>),
     ) {
         self.settle(state);
-        let held = match state.held {
-            Some(held) => held,
-            None => self.draft.ledger.append(None, Vec::new()),
-        };
-        let mut output = call.output;
-        if self.draft.ledger.extent(held).0 == 0 {
-            let message = "nothing stands before the call; its text carries no loss";
-            self.draft.fault(&spot.at, "", "empty-context", message);
-            output
-                .iter_mut()
-                .filter(|said| said.origin == Origin::Policy)
-                .for_each(|said| said.origin = Origin::ExternalModel);
+        let dropped = call.dropped;
+        let site = Site { spot, key: "", thread, rollout, copied: false };
+        let called = self.player.call(self.draft, state.held, call, site);
+        self.generations[at] = called.generation;
+        state.held = Some(called.held);
+        if !dropped {
+            state.pending.extend_from_slice(&called.output);
         }
-        let mut unrecorded = call.unrecorded;
-        if output
-            .iter()
-            .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy)
-        {
-            unrecorded.push("reasoning".into());
-        }
-        let written = self.write(output, spot);
-        let mut generation = Generation::new(GenerationId(0), held.id, written.clone());
-        thread.0.clone_into(&mut generation.thread);
-        if let Some(rollout) = thread.1 {
-            rollout.clone_into(&mut generation.rollout);
-        }
-        generation.policy = call.model.as_deref().map(str::to_owned);
-        generation.unrecorded = unrecorded;
-        self.generations[at] = Some(self.draft.ledger.generation(generation));
-        state.held = Some(held);
-        if !call.dropped {
-            state.pending.extend_from_slice(&written);
-        }
-        self.written[at] = written;
+        self.written[at] = called.output;
     }
 
     /// Who decided a change.
@@ -258,47 +207,5 @@ impl Play<'_> {
                 self.generations[*node].map_or_else(|| By::new(ByKind::Unknown), By::policy)
             }
         }
-    }
-
-    fn swap(&mut self, swap: Swap, spot: &Spot, state: &mut State) {
-        let list = self.draft.ledger.list(state.held);
-        let there: FxHashSet<SegmentId> = list.iter().copied().collect();
-        let mut holes: FxHashMap<SegmentId, SegmentId> = FxHashMap::default();
-        let mut evicted = Vec::new();
-        for (call, segment) in swap.results {
-            let forms = self.results.get(&call).map_or(&[][..], Vec::as_slice);
-            match forms.iter().copied().find(|form| there.contains(form)) {
-                Some(hole) if holes.contains_key(&hole) => {}
-                Some(hole) => {
-                    let put = self.write_one(segment, spot);
-                    holes.insert(hole, put);
-                    evicted.push(hole);
-                    let root = self.roots.get(&hole).copied().unwrap_or(hole);
-                    self.roots.insert(put, root);
-                    self.forms.entry(root).or_default().push(put);
-                }
-                None => {
-                    let message = format!(
-                        "the result of call {call} is not in the context; it is passed over"
-                    );
-                    self.draft.fault(&spot.at, swap.key, "cleared-missing", message);
-                }
-            }
-        }
-        let Some(held) = state.held.filter(|_| !evicted.is_empty()) else { return };
-        let put = evicted.iter().map(|hole| holes[hole]).collect();
-        let list: Vec<SegmentId> =
-            list.into_iter().map(|id| holes.get(&id).copied().unwrap_or(id)).collect();
-        let evict = Evict {
-            context: held.id,
-            from: held.id,
-            evicted: evicted.into_iter().map(Evicted::whole).collect(),
-            replacement: Some(Replacement::new(swap.change.kind, put, Place::InPlace)),
-            by: Some(self.by(&swap.change)),
-            trigger: swap.change.trigger,
-            evidence: Some(swap.change.evidence),
-            extra: Extra::new(),
-        };
-        state.held = Some(self.draft.ledger.evict(held, evict, &list));
     }
 }

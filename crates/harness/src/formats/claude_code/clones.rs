@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::link::Links;
-use super::load::Session;
+use super::load::SessionLog;
 use super::turns::{Turn, TurnKind};
 
 /// The turns that repeat a call of another conversation, each with the turn of that call; marks
@@ -14,7 +14,7 @@ use super::turns::{Turn, TurnKind};
 /// A fork repeats a call of the conversation that it goes on from. Of others that say the same
 /// under one id, the first has the call.
 pub(super) fn find(
-    session: &mut Session,
+    session: &mut SessionLog,
     links: &Links,
     turns: &[Turn],
 ) -> FxHashMap<usize, usize> {
@@ -65,7 +65,7 @@ pub(super) fn find(
 
 /// Whether a turn says nothing that another one does not say; a clone may lack parts that were not
 /// written yet.
-fn repeats(session: &Session, turns: &[Turn], turn: usize, other: usize) -> bool {
+fn repeats(session: &SessionLog, turns: &[Turn], turn: usize, other: usize) -> bool {
     let said = |turn| {
         lines(turns, turn)
             .iter()

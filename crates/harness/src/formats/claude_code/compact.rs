@@ -1,17 +1,15 @@
 //! Full compactions.
-use pleach_tree::{
-    By, ByKind, Evict, Evicted, Evidence, Extra, ForkReason, Origin, Place, Replace, Replacement,
-    ReplacementKind, Role, SegmentId,
-};
+use pleach_tree::{By, ByKind, ForkReason, Origin, ReplacementKind, Role, SegmentId};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 use super::entry::Body;
 use super::preserve::Compaction;
 use super::replay::{Replay, State};
-use super::request::{runs_on, text};
+use super::request::runs_on;
 use super::summary::cut;
 use super::turns::TurnKind;
+use crate::core::script::{Change, Reduced, text};
 
 impl Replay<'_> {
     /// A compaction: the summariser is called on the context, which then leaves but for what is
@@ -30,39 +28,14 @@ impl Replay<'_> {
                 "no summary follows the boundary; what it compacted leaves without one".into();
             self.session.fault(compaction.boundary, "subtype", "no-summary", message);
         }
-        let kept: FxHashSet<SegmentId> = preserved.iter().copied().collect();
-        let evicted: Vec<SegmentId> =
-            list.iter().copied().filter(|segment| !kept.contains(segment)).collect();
-        let in_order = list.iter().filter(|segment| kept.contains(segment)).eq(&preserved);
-        let after: Vec<SegmentId> = match compaction.summary_last {
-            true => preserved.iter().chain(&summary).copied().collect(),
-            false => summary.iter().chain(&preserved).copied().collect(),
-        };
-        let there: FxHashSet<SegmentId> = list.iter().copied().collect();
+        let there: FxHashSet<SegmentId> = list.into_iter().collect();
         self.brought_back.extend(preserved.iter().filter(|segment| !there.contains(segment)));
-        let Some(held) = state.held else {
-            state.held = Some(self.ledger().append(None, after));
-            return;
-        };
-        if evicted.is_empty() || !in_order {
-            let replace = Replace::new(held.id, after).with_author(by);
-            state.held = Some(self.ledger().replace(held, replace));
-            return;
-        }
-        let place = if compaction.summary_last { Place::AfterKept } else { Place::Head };
-        let evict = Evict {
-            context: held.id,
-            from: held.id,
-            evicted: evicted.into_iter().map(Evicted::whole).collect(),
-            replacement: Some(Replacement::new(ReplacementKind::Summary, summary, place)),
-            by: Some(by),
-            trigger: self.session.entries[compaction.boundary]
-                .boundary()
-                .and_then(|boundary| boundary.trigger),
-            evidence: Some(Evidence::Recorded),
-            extra: Extra::new(),
-        };
-        state.held = Some(self.ledger().evict(held, evict, &after));
+        let trigger = self.session.entries[compaction.boundary]
+            .boundary()
+            .and_then(|boundary| boundary.trigger);
+        let change = Change::new(ReplacementKind::Summary).trigger(trigger);
+        let reduced = Reduced { kept: preserved, put: summary, put_last: compaction.summary_last };
+        state.held = Some(reduced.reduce(self.ledger(), state.held, &change, by));
     }
 
     /// Plays the summariser's conversation and says who wrote the summary.
@@ -126,7 +99,7 @@ impl Replay<'_> {
                     if at < last {
                         runs_on(&mut segment);
                     }
-                    written.push(self.session.write(line, &key, segment));
+                    written.push(self.write(line, &key, segment));
                 }
             }
         }
@@ -182,8 +155,7 @@ impl Replay<'_> {
         }
         let kept = self.line(line);
         let left = |(call, segment): &(String, SegmentId)| {
-            let forms = self.results.get(call).map_or(&[][..], Vec::as_slice);
-            forms.iter().copied().find(|form| there.contains(form)).unwrap_or(*segment)
+            self.player.standing(call, there).unwrap_or(*segment)
         };
         kept.answers.iter().map(left).chain(kept.rest.iter().copied()).collect()
     }

@@ -2,7 +2,7 @@
 //! else.
 use std::sync::Arc;
 
-use pleach_tree::{Origin, Part, Trigger};
+use pleach_tree::{Origin, Trigger};
 
 use super::content::{self, Answer, Said};
 use super::line::{CompactMetadata, Line, MicrocompactMetadata};
@@ -10,7 +10,7 @@ use crate::core::block::{self, Content};
 
 /// A line that has a place in the tree of parents.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) file: u32,
     pub(super) line: u64,
     pub(super) uuid: Arc<str>,
@@ -107,7 +107,7 @@ const COMMANDS: [&str; 9] = [
     "[Request interrupted by user",
 ];
 
-impl Entry {
+impl LogEntry {
     /// Keeps what contexts are made of; `None` for a line that stands outside the tree of parents.
     pub(super) fn new(
         line: Line,
@@ -253,7 +253,7 @@ fn trigger(name: Option<&str>) -> Option<Trigger> {
     }
 }
 
-impl Entry {
+impl LogEntry {
     pub(super) fn user(&self) -> Option<&User> {
         match &self.body {
             Body::User(user) => Some(user),
@@ -278,12 +278,5 @@ impl Entry {
     /// Whether the line is the summary of a compaction.
     pub(super) fn is_summary(&self) -> bool {
         self.user().is_some_and(|user| user.kind == UserKind::Summary)
-    }
-}
-
-impl Assistant {
-    /// Whether any of it is reasoning, which is recorded as a summary only.
-    pub(super) fn reasons(&self) -> bool {
-        self.said.iter().any(|said| said.part == Part::Reasoning)
     }
 }

@@ -1,5 +1,5 @@
 //! Which line follows which, and in which conversation.
-use super::load::{Fork, Session};
+use super::load::{Fork, SessionLog};
 use super::preserve::{self, Compaction};
 
 /// A main thread, a sub-agent or a summariser: lines that form contexts of their own.
@@ -47,7 +47,7 @@ enum Raw {
 
 impl Links {
     /// Finds the parent of every entry; a parent that is missing is a fault.
-    pub(super) fn new(session: &mut Session) -> Self {
+    pub(super) fn new(session: &mut SessionLog) -> Self {
         let count = session.entries.len();
         let (conversation, conversations) = conversations(session);
         let mut links = Self {
@@ -66,7 +66,7 @@ impl Links {
         links
     }
 
-    fn link(&mut self, session: &mut Session, conversation: usize) {
+    fn link(&mut self, session: &mut SessionLog, conversation: usize) {
         let entries = self.conversations[conversation].entries.clone();
         let mut previous = None;
         for entry in entries {
@@ -96,7 +96,7 @@ impl Links {
     }
 
     /// Lets the contexts of forked sub-agents go on from the lines that their files name.
-    fn inherit(&mut self, session: &mut Session) {
+    fn inherit(&mut self, session: &mut SessionLog) {
         for file in 0..session.files.len() {
             let Some(Fork { uuid, at }) = session.files[file].fork.take() else { continue };
             let found =
@@ -116,7 +116,7 @@ impl Links {
         }
     }
 
-    fn raw_parent(&self, session: &Session, entry: usize) -> Raw {
+    fn raw_parent(&self, session: &SessionLog, entry: usize) -> Raw {
         let line = &session.entries[entry];
         let Some(uuid) = &line.parent else { return Raw::None };
         match session.find(line.file, uuid) {
@@ -141,7 +141,7 @@ impl Links {
     }
 
     /// Takes the parent from one line of every circle.
-    fn cut_cycles(&mut self, session: &mut Session) {
+    fn cut_cycles(&mut self, session: &mut SessionLog) {
         let mut seen = vec![0_usize; self.parent.len()];
         for start in 0..self.parent.len() {
             let (mut at, mark) = (start, start + 1);
@@ -162,7 +162,7 @@ impl Links {
 
 /// Sorts lines into the main conversation, one for each other file, and one for each sidechain in
 /// the main file.
-fn conversations(session: &Session) -> (Vec<usize>, Vec<Conversation>) {
+fn conversations(session: &SessionLog) -> (Vec<usize>, Vec<Conversation>) {
     let mut all = vec![Conversation::new("main".into())];
     for file in session.files.iter().skip(1) {
         let taken = |name: &str| all.iter().any(|conversation| conversation.name == name);

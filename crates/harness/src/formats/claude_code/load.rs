@@ -3,14 +3,15 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pleach_tree::{Fidelity, JsonLines, Location, ReadOptions, Segment, SegmentId};
+use pleach_tree::{Fidelity, JsonLines, Location, ReadOptions};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copies::Copies;
-use super::entry::{Entry, Flaw};
+use super::entry::{Flaw, LogEntry};
 use super::line::Line;
 use crate::core::draft::Draft;
 use crate::core::input::stem;
+use crate::core::script::Spot;
 
 /// Subtypes of system lines that are known.
 const SYSTEM: [&str; 16] = [
@@ -63,10 +64,10 @@ const SILENT_START: &str = "artifact-";
 
 /// Everything that was read: a session and what its sub-agents wrote.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct SessionLog {
     pub(super) files: Vec<SessionFile>,
     /// The lines of all files, file after file, in file order.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<LogEntry>,
     /// The lines of sub-agents, of which one may begin with those of another.
     agents: FxHashSet<Arc<str>>,
     pub(super) draft: Draft,
@@ -93,7 +94,7 @@ pub(super) struct Fork {
     pub(super) at: Location,
 }
 
-impl Session {
+impl SessionLog {
     pub(super) fn new(options: ReadOptions) -> Self {
         Self {
             files: Vec::new(),
@@ -185,7 +186,7 @@ impl Session {
         let file = self.files.len() - 1;
         let number = u32::try_from(file).unwrap_or(u32::MAX);
         let forked = line.forked_from.take();
-        let (entry, flaws) = Entry::new(line, number, at.line, file > 0);
+        let (entry, flaws) = LogEntry::new(line, number, at.line, file > 0);
         for flaw in flaws {
             let (code, key, message) = match flaw {
                 Flaw::NoUuid => (
@@ -255,11 +256,9 @@ impl Session {
         self.files.get(file as usize)?.by_uuid.get(uuid).copied()
     }
 
-    /// Writes a segment that was read at an entry, under a key.
-    pub(super) fn write(&mut self, entry: usize, key: &str, segment: Segment) -> SegmentId {
-        let entry = &self.entries[entry];
-        let source = self.draft.source(entry.file, entry.line, key);
-        self.draft.ledger.segment(source, segment)
+    /// Where an entry was read, as segments have it.
+    pub(super) fn spot(&self, entry: usize) -> Spot {
+        Spot { file: self.entries[entry].file, at: self.location(entry) }
     }
 
     /// Where an entry was read.

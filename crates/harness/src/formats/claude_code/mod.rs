@@ -61,7 +61,6 @@ mod compact;
 mod content;
 mod copies;
 mod entry;
-mod gather;
 mod line;
 mod link;
 mod load;
@@ -70,7 +69,6 @@ mod replay;
 mod request;
 mod session;
 mod summary;
-mod threads;
 mod turns;
 
 pub(crate) use session::FORMAT;

@@ -2,7 +2,7 @@
 use rustc_hash::FxHashMap;
 
 use super::link::Links;
-use super::load::Session;
+use super::load::SessionLog;
 
 /// A full compaction, its lines found.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Compaction {
 }
 
 /// Finds the compactions and gives late lines the place they were sampled at.
-pub(super) fn apply(session: &mut Session, links: &mut Links) {
+pub(super) fn apply(session: &mut SessionLog, links: &mut Links) {
     let lines = 0..session.entries.len();
     let boundaries: Vec<usize> =
         lines.clone().filter(|&entry| session.entries[entry].boundary().is_some()).collect();
@@ -44,7 +44,12 @@ pub(super) fn apply(session: &mut Session, links: &mut Links) {
     follow(links, &kept_by);
 }
 
-fn find(session: &mut Session, links: &Links, boundary: usize, summary: Vec<usize>) -> Compaction {
+fn find(
+    session: &mut SessionLog,
+    links: &Links,
+    boundary: usize,
+    summary: Vec<usize>,
+) -> Compaction {
     let mut compaction = Compaction {
         boundary,
         summary,
@@ -69,7 +74,7 @@ fn find(session: &mut Session, links: &Links, boundary: usize, summary: Vec<usiz
 
 /// The boundary that a summary belongs to: the first one above it that no other summary or message
 /// parts from it.
-fn summarises(session: &Session, links: &Links, summary: usize) -> Option<usize> {
+fn summarises(session: &SessionLog, links: &Links, summary: usize) -> Option<usize> {
     let mut at = links.parent[summary];
     for _ in 0..session.entries.len() {
         let entry = at?;
@@ -84,7 +89,7 @@ fn summarises(session: &Session, links: &Links, summary: usize) -> Option<usize>
     None
 }
 
-fn listed(session: &mut Session, boundary: usize, uuids: &[String]) -> Vec<usize> {
+fn listed(session: &mut SessionLog, boundary: usize, uuids: &[String]) -> Vec<usize> {
     let file = session.entries[boundary].file;
     let mut found = Vec::with_capacity(uuids.len());
     for uuid in uuids {
@@ -97,14 +102,14 @@ fn listed(session: &mut Session, boundary: usize, uuids: &[String]) -> Vec<usize
     found
 }
 
-fn missing(session: &mut Session, boundary: usize, uuid: &str) {
+fn missing(session: &mut SessionLog, boundary: usize, uuid: &str) {
     let message = format!("the preserved line {uuid} is not in the file; it is left out");
     session.fault(boundary, "compactMetadata", "preserved-missing", message);
 }
 
 /// The lines from `head` to `tail` over parents; where the walk does not arrive, its ends and what
 /// it found.
-fn walked(session: &mut Session, links: &Links, boundary: usize, ends: [&str; 2]) -> Vec<usize> {
+fn walked(session: &mut SessionLog, links: &Links, boundary: usize, ends: [&str; 2]) -> Vec<usize> {
     let file = session.entries[boundary].file;
     let [head, tail] = ends.map(|uuid| session.find(file, uuid));
     for (uuid, end) in ends.into_iter().zip([head, tail]) {
@@ -134,7 +139,7 @@ fn walked(session: &mut Session, links: &Links, boundary: usize, ends: [&str; 2]
 }
 
 /// Places the boundary and its late lines behind what stood before it.
-fn place(session: &mut Session, links: &mut Links, compaction: &Compaction) {
+fn place(session: &mut SessionLog, links: &mut Links, compaction: &Compaction) {
     let boundary = compaction.boundary;
     let logical = logical_parent(session, links, compaction);
     let mut before = logical;
@@ -161,7 +166,11 @@ fn place(session: &mut Session, links: &mut Links, compaction: &Compaction) {
 
 /// The line that a boundary follows; one that is not there before it is a fault, and the line
 /// before the boundary is taken.
-fn logical_parent(session: &mut Session, links: &Links, compaction: &Compaction) -> Option<usize> {
+fn logical_parent(
+    session: &mut SessionLog,
+    links: &Links,
+    compaction: &Compaction,
+) -> Option<usize> {
     let boundary = compaction.boundary;
     let uuid =
         session.entries[boundary].boundary().and_then(|record| record.logical_parent.clone());

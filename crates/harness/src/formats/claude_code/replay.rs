@@ -5,16 +5,16 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pleach_tree::{ForkReason, GenerationId, Origin, SegmentId};
+use pleach_tree::{ForkReason, GenerationId, Origin, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::UserKind;
 use super::link::{Conversation, Links};
-use super::load::Session;
+use super::load::SessionLog;
 use super::summary::Summariser;
-use super::threads;
 use super::turns::{TurnKind, Turns};
 use crate::core::ledger::{Held, Ledger};
+use crate::core::script::Player;
 use crate::core::usage::Counted;
 
 /// What stands behind a turn.
@@ -47,7 +47,7 @@ pub(super) enum What {
 /// The replay so far.
 #[derive(Debug)]
 pub(super) struct Replay<'s> {
-    pub(super) session: &'s mut Session,
+    pub(super) session: &'s mut SessionLog,
     pub(super) links: &'s Links,
     pub(super) turns: &'s Turns,
     pub(super) summarisers: Vec<Option<Summariser>>,
@@ -55,8 +55,7 @@ pub(super) struct Replay<'s> {
     pub(super) counted: Vec<Counted>,
     pub(super) eras: usize,
     pub(super) lines: FxHashMap<usize, Rc<LineSegments>>,
-    /// The segments that stand or stood for a tool call's result.
-    pub(super) results: FxHashMap<String, Vec<SegmentId>>,
+    pub(super) player: Player,
     /// Segments of lines that a compaction put into a context although they had left it.
     pub(super) brought_back: FxHashSet<SegmentId>,
     /// Segments of a summariser's text that stand in a summary, by compaction.
@@ -84,13 +83,13 @@ struct Ready {
 
 impl<'s> Replay<'s> {
     pub(super) fn new(
-        session: &'s mut Session,
+        session: &'s mut SessionLog,
         links: &'s Links,
         turns: &'s Turns,
         summarisers: Vec<Option<Summariser>>,
     ) -> Self {
         Self {
-            threads: threads::names(turns, links),
+            threads: turns.threads(links),
             done: vec![false; links.conversations.len()],
             session,
             links,
@@ -99,7 +98,7 @@ impl<'s> Replay<'s> {
             counted: Vec::new(),
             eras: 0,
             lines: FxHashMap::default(),
-            results: FxHashMap::default(),
+            player: Player::new(false),
             brought_back: FxHashSet::default(),
             quoted: FxHashMap::default(),
             generations: FxHashMap::default(),
@@ -229,6 +228,12 @@ impl<'s> Replay<'s> {
                 waiting.push(Some(child));
             }
         }
+    }
+
+    /// Writes a segment that was read at an entry, under a key.
+    pub(super) fn write(&mut self, entry: usize, key: &str, segment: Segment) -> SegmentId {
+        let spot = self.session.spot(entry);
+        self.player.write_one(&mut self.session.draft, spot.segment(key, segment), &spot)
     }
 
     /// The records that are written.

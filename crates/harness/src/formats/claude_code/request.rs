@@ -2,17 +2,18 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pleach_tree::{
-    By, ContextId, Evict, Evicted, Evidence, Extra, Generation, GenerationId, Origin, Part, Place,
-    Replacement, ReplacementKind, Role, Segment, SegmentId,
-};
+use pleach_tree::{By, Origin, Part, ReplacementKind, Role, Segment, SegmentId, Trigger};
 use rustc_hash::FxHashSet;
 
 use super::content::Said;
 use super::entry::{Body, Clearing};
 use super::replay::{LineSegments, Pending, Replay, State, What};
 use super::summary::cut;
+use crate::core::script::{Call, Change, Site, Swap, result, text};
 use crate::core::usage::Counted;
+
+/// The rule that clears results and attachments.
+const RULE: &str = "microcompact";
 
 /// What the request shows for a result that was cleared.
 const CLEARED: &str = "[Old tool result content cleared]";
@@ -85,17 +86,12 @@ impl Replay<'_> {
         let key = Arc::clone(&self.session.entries[entry].uuid);
         let mut line = LineSegments::default();
         for answer in answers {
-            let mut segment = text(Role::Tool, Origin::Environment, answer.text);
-            if answer.is_error {
-                segment.extra.insert("is_error".into(), true.into());
-            }
-            segment.result_of = Some(answer.call.clone());
-            let id = self.session.write(entry, &answer.call, segment);
-            self.results.entry(answer.call.clone()).or_default().push(id);
+            let segment = result(&answer.call, answer.text, answer.is_error);
+            let id = self.write(entry, &answer.call, segment);
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(self.session.write(entry, &key, text(Role::User, origin, part)));
+            line.rest.push(self.write(entry, &key, text(Role::User, origin, part)));
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));
@@ -104,60 +100,55 @@ impl Replay<'_> {
 
     /// A call: the request before it, what it said, and what it took in.
     pub(super) fn call(&mut self, turn: usize, lines: &[usize], state: &mut State, origin: Origin) {
-        self.flush(state, self.place(turn));
-        let held = match state.held {
-            Some(held) => held,
-            None => self.ledger().append(None, Vec::new()),
-        };
-        if let Some(before) = self.before.get_mut(&turn) {
-            *before = Some(State {
-                held: Some(held),
-                pending: Vec::new(),
-                model: state.model.clone(),
-                era: state.era,
-            });
-        }
-        let mut origin = origin;
-        let (context_bytes, context_segments) = self.ledger().extent(held);
-        if context_bytes == 0 {
-            let message = "nothing stands before the call; its text carries no loss".into();
-            self.session.fault(lines[0], "parentUuid", "empty-context", message);
-            origin = Origin::ExternalModel;
-        }
-        let (mut output, mut reasons, mut tokens, mut model) = (Vec::new(), false, None, None);
+        let place = self.place(turn);
+        self.flush(state, place);
+        let (mut call, mut tokens) = (Call::default(), None);
+        // Each line with the end of what it says, and of that the segments that summaries quote.
+        let (mut ends, mut quoted) = (Vec::with_capacity(lines.len()), Vec::new());
         for &line in lines {
             let Body::Assistant(assistant) = &mut self.session.entries[line].body else { continue };
-            reasons |= assistant.reasons();
             tokens = assistant.input_tokens.or(tokens);
-            model = assistant.model.clone().or(model);
+            call.model = assistant.model.clone().or(call.model);
             let said = std::mem::take(&mut assistant.said);
             let key = Arc::clone(&assistant.message);
-            let written = self.said(turn, line, &key, said, origin);
-            output.extend_from_slice(&written);
-            self.lines.insert(line, Rc::new(LineSegments { answers: Vec::new(), rest: written }));
+            self.said(turn, (line, &key), said, origin, (&mut call.output, &mut quoted));
+            ends.push((line, call.output.len()));
         }
-        state.held = Some(held);
-        state.model = model.clone().or(state.model.take());
-        let place = self.place(turn);
-        state.pending.push(Pending {
-            place,
-            always: true,
-            what: What::Output(Rc::from(output.as_slice())),
-        });
-        if lines.iter().all(|&line| self.session.entries[line].copied) {
+        let model = call.model.clone();
+        let spot = self.session.spot(lines[0]);
+        let site = Site {
+            spot: &spot,
+            key: "parentUuid",
+            thread: &self.threads[turn],
+            rollout: None,
+            copied: lines.iter().all(|&line| self.session.entries[line].copied),
+        };
+        let called = self.player.call(&mut self.session.draft, state.held, call, site);
+        state.held = Some(called.held);
+        if let Some(before) = self.before.get_mut(&turn) {
+            *before = Some(State { pending: Vec::new(), ..state.clone() });
+        }
+        let mut start = 0;
+        for (line, end) in ends {
+            let rest = called.output[start..end].to_vec();
+            start = end;
+            self.lines.insert(line, Rc::new(LineSegments { answers: Vec::new(), rest }));
+        }
+        for (compaction, at) in quoted {
+            self.quoted.entry(compaction).or_default().push(called.output[at]);
+        }
+        state.model = model.or(state.model.take());
+        let what = What::Output(Rc::from(called.output.as_slice()));
+        state.pending.push(Pending { place, always: true, what });
+        let Some(generation) = called.generation else {
             self.session.copies.calls += 1;
             return;
-        }
-        let mut generation = Generation::new(GenerationId(0), held.id, output);
-        generation.thread = self.threads[turn].to_string();
-        generation.policy = model.as_deref().map(str::to_owned);
-        generation.unrecorded = if reasons { vec!["reasoning".into()] } else { Vec::new() };
-        let id = self.ledger().generation(generation);
-        self.generations.insert(turn, id);
-        let era = state.era;
-        let thread = Arc::clone(&self.threads[turn]);
+        };
+        self.generations.insert(turn, generation);
+        let (context_bytes, context_segments) = self.ledger().extent(called.held);
+        let (thread, era) = (Arc::clone(&self.threads[turn]), state.era);
         self.counted.extend(tokens.map(|tokens| Counted {
-            generation: id,
+            generation,
             thread,
             era,
             context_bytes,
@@ -166,15 +157,16 @@ impl Replay<'_> {
         }));
     }
 
+    /// What a line of a call says, and of it the segments that a compaction's summary quotes.
     fn said(
-        &mut self,
+        &self,
         turn: usize,
-        line: usize,
-        key: &str,
+        (line, key): (usize, &str),
         said: Vec<Said>,
         origin: Origin,
-    ) -> Vec<SegmentId> {
-        let mut written = Vec::new();
+        (output, all_quoted): (&mut Vec<Segment>, &mut Vec<(usize, usize)>),
+    ) {
+        let spot = self.session.spot(line);
         for (index, said) in said.into_iter().enumerate() {
             let quote = self.summarisers.iter().enumerate().find_map(|(at, summariser)| {
                 let summariser =
@@ -199,14 +191,12 @@ impl Replay<'_> {
                 if at < last {
                     runs_on(&mut segment);
                 }
-                let id = self.session.write(line, key, segment);
                 if let Some(compaction) = compaction.filter(|_| quoted) {
-                    self.quoted.entry(compaction).or_default().push(id);
+                    all_quoted.push((compaction, output.len()));
                 }
-                written.push(id);
+                output.push(spot.segment(key, segment));
             }
         }
-        written
     }
 
     /// A microcompaction: results that are in the context leave it, each with something in its
@@ -214,61 +204,30 @@ impl Replay<'_> {
     fn clear(&mut self, state: &mut State, entry: usize) {
         let Body::Clearing(clearing) = &mut self.session.entries[entry].body else { return };
         let Clearing { calls, attachments, trigger, pointers } = clearing.clone();
-        let list = self.ledger().list(state.held);
-        let there: FxHashSet<SegmentId> = list.iter().copied().collect();
-        let mut holes = Vec::new();
+        let spot = self.session.spot(entry);
+        let there: FxHashSet<SegmentId> = self.ledger().list(state.held).into_iter().collect();
+        let mut pointed = FxHashSet::default();
+        let mut results = Vec::with_capacity(calls.len());
         for call in calls {
-            let segment = self
-                .results
-                .get(&call)
-                .and_then(|found| found.iter().copied().find(|id| there.contains(id)));
-            match segment {
-                Some(segment) if holes.iter().all(|&(hole, _)| hole != segment) => {
-                    holes.push((segment, call))
-                }
-                Some(_) => {}
-                None => {
-                    let message = format!(
-                        "the result of call {call} is not in the context; it is passed over"
-                    );
-                    self.session.fault(
-                        entry,
-                        "microcompactMetadata.compactedToolIds",
-                        "cleared-missing",
-                        message,
-                    );
-                }
-            }
+            let hole = self.player.standing(&call, &there);
+            let large = hole.filter(|&hole| pointers && self.ledger().size(hole) >= LARGE);
+            pointed.extend(large);
+            let words = large.map_or_else(|| CLEARED.into(), |_| pointer_text(&call));
+            let left = Segment { origin: Origin::Harness, ..result(&call, words, false) };
+            let left = spot.segment(format!("{call}#cleared"), left);
+            results.push((call, left));
         }
-        let mut put = Vec::new();
-        let mut pointed = 0;
-        for (hole, call) in &holes {
-            let pointer = pointers && self.ledger().size(*hole) >= LARGE;
-            pointed += usize::from(pointer);
-            let mut segment = text(
-                Role::Tool,
-                Origin::Harness,
-                if pointer { pointer_text(call) } else { CLEARED.into() },
-            );
-            segment.result_of = Some(call.clone());
-            let id = self.session.write(entry, &format!("{call}#cleared"), segment);
-            self.results.entry(call.clone()).or_default().push(id);
-            put.push(id);
-        }
-        if pointed > 0 {
+        let change = Change::new(ReplacementKind::Placeholder).trigger(trigger);
+        let swap = Swap { results, change, key: "microcompactMetadata.compactedToolIds" };
+        let draft = &mut self.session.draft;
+        state.held = self.player.swap(draft, state.held, swap, By::rule(RULE), &spot);
+        if !pointed.is_empty() {
             let message = format!(
-                "large results ({pointed}) left pointers to files, whose exact text is not recorded"
+                "large results ({}) left pointers to files, whose exact text is not recorded",
+                pointed.len()
             );
             self.session.warn(entry, "microcompactMetadata", "pointer-text", message);
         }
-        let mut evict = self.clearing(trigger);
-        evict.evicted = holes.iter().map(|&(hole, _)| Evicted::whole(hole)).collect();
-        evict.replacement =
-            Some(Replacement::new(ReplacementKind::Placeholder, put.clone(), Place::InPlace));
-        let swap =
-            |id: SegmentId| holes.iter().position(|&(hole, _)| hole == id).map_or(id, |at| put[at]);
-        let list: Vec<SegmentId> = list.into_iter().map(swap).collect();
-        self.evicted(state, evict, &list);
         self.clear_attachments(state, entry, &attachments, trigger);
     }
 
@@ -277,7 +236,7 @@ impl Replay<'_> {
         state: &mut State,
         entry: usize,
         uuids: &[String],
-        trigger: Option<pleach_tree::Trigger>,
+        trigger: Option<Trigger>,
     ) {
         let file = self.session.entries[entry].file;
         let mut gone = FxHashSet::default();
@@ -298,34 +257,12 @@ impl Replay<'_> {
         }
         let (gone, kept): (Vec<SegmentId>, Vec<SegmentId>) =
             self.ledger().list(state.held).into_iter().partition(|segment| gone.contains(segment));
-        let mut evict = self.clearing(trigger);
-        evict.evicted = gone.into_iter().map(Evicted::whole).collect();
-        self.evicted(state, evict, &kept);
-    }
-
-    fn clearing(&self, trigger: Option<pleach_tree::Trigger>) -> Evict {
-        Evict {
-            context: ContextId(0),
-            from: ContextId(0),
-            evicted: Vec::new(),
-            replacement: None,
-            by: Some(By::rule("microcompact")),
-            trigger,
-            evidence: Some(Evidence::Recorded),
-            extra: Extra::new(),
+        if let Some(held) = state.held.filter(|_| !gone.is_empty()) {
+            let change = Change::new(ReplacementKind::None).trigger(trigger);
+            let evict = change.evict(held, gone, By::rule(RULE));
+            state.held = Some(self.ledger().evict(held, evict, &kept));
         }
     }
-
-    fn evicted(&mut self, state: &mut State, evict: Evict, list: &[SegmentId]) {
-        if let Some(held) = state.held.filter(|_| !evict.evicted.is_empty()) {
-            state.held = Some(self.ledger().evict(held, evict, list));
-        }
-    }
-}
-
-/// A segment of text; its id and source are filled in as it is written.
-pub(super) fn text(role: Role, origin: Origin, text: String) -> Segment {
-    Segment::new(SegmentId(0), role, origin).with_text(text)
 }
 
 /// Marks a segment that runs on into the next one, as parts of one text that have different authors

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::copies::Copies;
 use super::link::Links;
-use super::load::Session;
+use super::load::SessionLog;
 use super::replay::Replay;
 use super::summary;
 use super::turns::Turns;
@@ -42,7 +42,7 @@ fn is_line(shape: &Shape) -> bool {
 /// Converts a session file and what its sub-agents wrote beside it; what cannot be read of the
 /// latter is a warning.
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
-    let mut session = Session::new(options);
+    let mut session = SessionLog::new(options);
     session.copies = Copies::find(input, options, &mut session.draft.report)?;
     let (main, stem) = (input.main(), input.stem());
     read(&mut session, &main)?;
@@ -79,7 +79,7 @@ pub(super) fn subagents(
     found
 }
 
-fn read(session: &mut Session, member: &Member) -> Result<(), HarnessError> {
+fn read(session: &mut SessionLog, member: &Member) -> Result<(), HarnessError> {
     let read = session.read(member.open()?, member.name.clone(), member.listed.clone());
     read.map_err(|source| HarnessError::io(&member.name, source))
 }
@@ -97,7 +97,7 @@ pub fn convert_readers<R: BufRead>(
     subagents: impl IntoIterator<Item = SessionInput<R>>,
     options: ReadOptions,
 ) -> Result<Conversion, HarnessError> {
-    let mut session = Session::new(options);
+    let mut session = SessionLog::new(options);
     for input in std::iter::once(main).chain(subagents) {
         let name: Arc<str> = input.name.as_str().into();
         let read = session.read(input.reader, name, input.listed);
@@ -106,7 +106,7 @@ pub fn convert_readers<R: BufRead>(
     finish(session)
 }
 
-fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
+fn finish(mut session: SessionLog) -> Result<Conversion, HarnessError> {
     let links = Links::new(&mut session);
     let turns = Turns::new(&mut session, &links);
     let summarisers = summary::find(&mut session, &links, &turns);
@@ -124,7 +124,7 @@ fn finish(mut session: Session) -> Result<Conversion, HarnessError> {
     Ok(Conversion { usage, ..session.draft.finish()? })
 }
 
-fn report_copies(session: &mut Session) {
+fn report_copies(session: &mut SessionLog) {
     let copies = std::mem::take(&mut session.copies);
     let mut warn = |at: Location, message| session.draft.warn(&at, "", "copied-history", message);
     if let Some(at) = copies.first {
@@ -143,7 +143,11 @@ fn report_copies(session: &mut Session) {
 }
 
 /// Warns of what the usage check shows; `heads` has the first line of every call.
-fn report_usage(session: &mut Session, heads: &FxHashMap<GenerationId, usize>, usage: &UsageCheck) {
+fn report_usage(
+    session: &mut SessionLog,
+    heads: &FxHashMap<GenerationId, usize>,
+    usage: &UsageCheck,
+) {
     let head = |generation: GenerationId| heads.get(&generation).copied();
     for era in &usage.eras {
         if let Some(line) = era

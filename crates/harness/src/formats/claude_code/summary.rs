@@ -4,7 +4,7 @@ use std::ops::Range;
 use pleach_tree::Part;
 
 use super::link::Links;
-use super::load::Session;
+use super::load::SessionLog;
 use super::turns::{TurnKind, Turns};
 
 /// The call that wrote a summary.
@@ -29,7 +29,11 @@ pub(super) struct Quote {
 }
 
 /// The summariser of every compaction that has one.
-pub(super) fn find(session: &mut Session, links: &Links, turns: &Turns) -> Vec<Option<Summariser>> {
+pub(super) fn find(
+    session: &mut SessionLog,
+    links: &Links,
+    turns: &Turns,
+) -> Vec<Option<Summariser>> {
     let mut found: Vec<Option<Summariser>> = links.compactions.iter().map(|_| None).collect();
     let mut open: Vec<(usize, usize)> = Vec::new();
     for (conversation, record) in links.conversations.iter().enumerate() {
@@ -96,7 +100,7 @@ fn following(links: &Links, conversation: usize) -> Option<usize> {
 }
 
 fn quote(
-    session: &Session,
+    session: &SessionLog,
     links: &Links,
     turns: &Turns,
     turn: usize,

@@ -7,7 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::clones;
 use super::entry::{Body, UserKind};
 use super::link::Links;
-use super::load::Session;
+use super::load::SessionLog;
+use crate::core::threads::{self, Branch};
 
 /// A node of the tree of a conversation: a call with its results, a compaction, or a line of its
 /// own.
@@ -52,12 +53,12 @@ pub(super) struct Turns {
     pub(super) of: Vec<Option<usize>>,
     /// Calls that another conversation has, each with the turn that it repeats.
     pub(super) clones: FxHashMap<usize, usize>,
-    pub(super) by_message: FxHashMap<(usize, Arc<str>), usize>,
-    pub(super) by_call: FxHashMap<(usize, String), usize>,
+    by_message: FxHashMap<(usize, Arc<str>), usize>,
+    by_call: FxHashMap<(usize, String), usize>,
 }
 
 impl Turns {
-    pub(super) fn new(session: &mut Session, links: &Links) -> Self {
+    pub(super) fn new(session: &mut SessionLog, links: &Links) -> Self {
         let mut order: Vec<usize> = (0..session.entries.len()).collect();
         order.sort_by_key(|&entry| links.place[entry]);
         let mut turns = Self {
@@ -77,7 +78,7 @@ impl Turns {
         turns
     }
 
-    pub(super) fn add(&mut self, kind: TurnKind, conversation: usize, head: usize) -> usize {
+    fn add(&mut self, kind: TurnKind, conversation: usize, head: usize) -> usize {
         self.of[head] = Some(self.turns.len());
         self.turns.push(Turn {
             kind,
@@ -88,6 +89,106 @@ impl Turns {
             items: Vec::new(),
         });
         self.turns.len() - 1
+    }
+
+    fn gather_calls(&mut self, session: &mut SessionLog, links: &Links, order: &[usize]) {
+        let (mut repeated, mut anew) = (Vec::new(), Vec::new());
+        for &entry in order {
+            let Some(assistant) = session.entries[entry].assistant() else { continue };
+            let conversation = links.conversation[entry];
+            let key = (conversation, Arc::clone(&assistant.message));
+            let known = self.by_message.get(&key).copied();
+            let turn = match known.filter(|&turn| !self.is_anew(session, links, entry, turn)) {
+                Some(turn) => turn,
+                None => {
+                    anew.extend(known.map(|_| entry));
+                    let turn = self.add(TurnKind::Call(Vec::new()), conversation, entry);
+                    self.by_message.insert(key, turn);
+                    turn
+                }
+            };
+            self.of[entry] = Some(turn);
+            if let TurnKind::Call(lines) = &mut self.turns[turn].kind {
+                let same = |&&line: &&usize| {
+                    session.entries[line]
+                        .assistant()
+                        .is_some_and(|other| other.said == assistant.said)
+                };
+                match lines.iter().find(same).filter(|_| !assistant.said.is_empty()) {
+                    Some(&first) => repeated.push((entry, first)),
+                    None => lines.push(entry),
+                }
+            }
+            for call in assistant.said.iter().filter_map(|said| said.call.clone()) {
+                self.by_call.entry((conversation, call)).or_insert(turn);
+            }
+        }
+        for entry in anew {
+            let message =
+                "the message stands before a prompt as well; what follows the prompt is taken as a call of its own".into();
+            session.warn(entry, "message.id", "repeated-message-id", message);
+        }
+        for (entry, first) in repeated {
+            let message = format!(
+                "the line says again what line {} of the same message says",
+                session.entries[first].line
+            );
+            session.warn(entry, "message.content", "repeated-part", message);
+        }
+    }
+
+    /// Whether a line is a call of its own although one of the same message stands above: behind
+    /// another prompt than that one, or behind the same words with something else to say; else the
+    /// history was written again.
+    fn is_anew(&self, session: &SessionLog, links: &Links, line: usize, call: usize) -> bool {
+        let start = links.place[self.turns[call].head];
+        let above = |line: usize| std::iter::successors(links.parent[line], |&at| links.parent[at]);
+        let asks =
+            |&at: &usize| session.entries[at].user().filter(|user| user.kind == UserKind::Prompt);
+        let between =
+            above(line).take_while(|&at| self.of[at] != Some(call) && links.place[at] > start);
+        let Some(prompt) = between.filter_map(|at| asks(&at)).next() else { return false };
+        let TurnKind::Call(lines) = &self.turns[call].kind else { return true };
+        let said = |line: usize| {
+            session.entries[line].assistant().map_or(&[][..], |call| call.said.as_slice())
+        };
+        let known =
+            said(line).iter().all(|part| lines.iter().any(|&line| said(line).contains(part)));
+        let before = above(self.turns[call].head).find_map(|at| asks(&at));
+        !(known && before.is_some_and(|before| before.texts == prompt.texts))
+    }
+
+    fn gather_compactions(&mut self, links: &Links) {
+        for (index, compaction) in links.compactions.iter().enumerate() {
+            let boundary = compaction.boundary;
+            let turn =
+                self.add(TurnKind::Compaction(index), links.conversation[boundary], boundary);
+            for &summary in &compaction.summary {
+                self.of[summary] = Some(turn);
+            }
+        }
+    }
+
+    fn gather_lines(&mut self, session: &mut SessionLog, links: &Links, order: &[usize]) {
+        let mut answered = FxHashSet::default();
+        for &entry in order {
+            let conversation = links.conversation[entry];
+            let turn = match &session.entries[entry].body {
+                _ if self.of[entry].is_some() => continue,
+                Body::User(user) => {
+                    let call = user
+                        .answers
+                        .iter()
+                        .find_map(|answer| self.by_call.get(&(conversation, answer.call.clone())));
+                    call.copied().unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
+                }
+                Body::Clearing(_) => self.add(TurnKind::Line, conversation, entry),
+                Body::Link | Body::Assistant(_) | Body::Boundary(_) => continue,
+            };
+            self.of[entry] = Some(turn);
+            self.turns[turn].items.push(Item { entry, always: true });
+            drop_repeated(session, entry, conversation, &mut answered);
+        }
     }
 
     /// Gives lines that bring nothing the turn of their parent.
@@ -111,7 +212,7 @@ impl Turns {
         }
     }
 
-    fn connect(&mut self, session: &mut Session, links: &Links) {
+    fn connect(&mut self, session: &mut SessionLog, links: &Links) {
         for turn in 0..self.turns.len() {
             let mut above = links.parent[self.turns[turn].head];
             let mut steps = 0;
@@ -134,7 +235,7 @@ impl Turns {
         }
     }
 
-    fn cut_cycles(&mut self, session: &mut Session) {
+    fn cut_cycles(&mut self, session: &mut SessionLog) {
         let mut seen = vec![0_usize; self.turns.len()];
         for start in 0..self.turns.len() {
             let (mut at, mark) = (start, start + 1);
@@ -153,7 +254,7 @@ impl Turns {
     }
 
     /// Merges what hangs on a turn and leads nowhere into that turn.
-    fn merge(&mut self, session: &mut Session, links: &Links) {
+    fn merge(&mut self, session: &mut SessionLog, links: &Links) {
         let order = self.parents_first();
         let mut leads: Vec<bool> =
             (0..self.turns.len()).map(|turn| self.opens(session, links, turn)).collect();
@@ -190,8 +291,22 @@ impl Turns {
         order
     }
 
+    /// The name of the thread of every turn.
+    pub(super) fn threads(&self, links: &Links) -> Vec<Arc<str>> {
+        let branch = |turn: &Turn| Branch {
+            parent: turn.parent,
+            conversation: turn.conversation,
+            place: links.place[turn.head],
+            is_call: matches!(turn.kind, TurnKind::Call(_)),
+        };
+        let branches: Vec<Branch> = self.turns.iter().map(branch).collect();
+        let conversations: Vec<&str> =
+            links.conversations.iter().map(|conversation| conversation.name.as_str()).collect();
+        threads::names(&branches, &self.parents_first(), &conversations)
+    }
+
     /// Whether a turn opens a branch where another one goes on from the same place.
-    fn opens(&self, session: &Session, links: &Links, turn: usize) -> bool {
+    fn opens(&self, session: &SessionLog, links: &Links, turn: usize) -> bool {
         let Turn { kind, head, .. } = &self.turns[turn];
         let TurnKind::Line = kind else { return true };
         match session.entries[*head].user().map(|user| user.kind) {
@@ -211,7 +326,7 @@ impl Turns {
         }
     }
 
-    fn report_unanswered(&self, session: &mut Session) {
+    fn report_unanswered(&self, session: &mut SessionLog) {
         for turn in &self.turns {
             let TurnKind::Call(lines) = &turn.kind else { continue };
             let goes_on = turn
@@ -245,5 +360,27 @@ impl Turns {
                 session.warn(line, "message.content", "missing-result", message);
             }
         }
+    }
+}
+
+/// Takes out results of calls that an earlier line has answered.
+fn drop_repeated(
+    session: &mut SessionLog,
+    entry: usize,
+    conversation: usize,
+    answered: &mut FxHashSet<(usize, String)>,
+) {
+    let Body::User(user) = &mut session.entries[entry].body else { return };
+    let mut repeated = Vec::new();
+    user.answers.retain(|answer| {
+        let new = answered.insert((conversation, answer.call.clone()));
+        if !new {
+            repeated.push(answer.call.clone());
+        }
+        new
+    });
+    for call in repeated {
+        let message = format!("call {call} has a second result; the first is kept");
+        session.fault(entry, "message.content", "duplicate-result", message);
     }
 }
