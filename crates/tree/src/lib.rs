@@ -27,6 +27,7 @@ mod dot;
 mod error;
 mod ids;
 mod lines;
+mod merge;
 mod reader;
 mod record;
 mod record_builder;
@@ -43,6 +44,7 @@ pub use compression::compression;
 pub use error::{Diagnostic, Fault, Location, Report, Severity, TreeError};
 pub use ids::{ContextId, GenerationId, SegmentId};
 pub use lines::{JsonLines, ReadOptions};
+pub use merge::{RolloutNames, merge};
 pub use reader::RecordReader;
 pub use record::{
     Append, By, ByKind, CacheSemantics, Evict, Evicted, Evidence, Extra, Fidelity, Fork,

@@ -20,6 +20,32 @@ pub enum TreeError {
     /// The file was read and is at fault; nothing of it is used.
     #[error("{}", .0.rejection())]
     Rejected(Report),
+    /// Two files to be merged have a rollout of one name.
+    #[error("{first} and {second} both hold rollout {rollout:?}; name rollouts by file")]
+    SharedRollout {
+        /// The file that has it first.
+        first: String,
+        /// The other one.
+        second: String,
+        /// The rollout.
+        rollout: String,
+    },
+    /// Two files to be merged disagree.
+    #[error("{first} and {second} differ in their {what}; merge files of one kind")]
+    Unlike {
+        /// The first file.
+        first: String,
+        /// The other one.
+        second: String,
+        /// What they differ in.
+        what: &'static str,
+    },
+    /// Records to be merged that do not begin with a header.
+    #[error("{file} does not begin with a header; give whole files")]
+    NoHeader {
+        /// The file.
+        file: String,
+    },
     /// More of something than an id counts.
     #[error("the ids of {what} are used up to 2^32 - 1: number them from 0, or begin another file")]
     TooMany {

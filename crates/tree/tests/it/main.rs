@@ -6,7 +6,9 @@
 )]
 mod clip;
 mod errors;
+mod merge;
 mod record_builder;
 mod requests;
 mod rollouts;
+mod schema;
 mod views;
