@@ -78,7 +78,7 @@ fn main() -> Result<()> {
         equivalence.max_logp_difference
     );
 
-    let batch = Batch::new(&packed.sequences.iter().collect::<Vec<_>>(), &device)?;
+    let batch = Batch::new(&packed, &device)?;
     let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();
     let mut optimizer = AdamWConfig::new().init();
     let mut losses = Vec::new();

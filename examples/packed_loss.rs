@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     let device = DeviceName::Flex.open()?.autodiff();
     let mut model =
         Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
-    let batch = Batch::new(&packed.sequences.iter().collect::<Vec<_>>(), &device)?;
+    let batch = Batch::new(&packed, &device)?;
     let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();
     let mut optimizer = AdamWConfig::new().init();
 

@@ -74,6 +74,16 @@ impl TryFrom<UncheckedLayout> for Layout {
     }
 }
 
+impl<'l> IntoIterator for &'l Layout {
+    type Item = &'l Sequence;
+    type IntoIter = std::slice::Iter<'l, Sequence>;
+
+    /// Its sequences.
+    fn into_iter(self) -> Self::IntoIter {
+        self.sequences.iter()
+    }
+}
+
 impl Layout {
     /// Whether its arrays fit together, those of its sequences among them.
     ///

@@ -85,6 +85,12 @@ pub struct Sequence {
     pub terms: Vec<Term>,
 }
 
+impl AsRef<Self> for Sequence {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Sequence {
     /// A plain causal sequence: every token sees itself and all before it.
     ///

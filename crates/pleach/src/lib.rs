@@ -36,7 +36,7 @@
 //!
 //! let device = DeviceName::Flex.open()?.autodiff();
 //! let model = Decoder::seeded(DecoderConfig::small(Family::Llama, 16, 2), 0, Precision::F64, &device)?;
-//! let batch = Batch::new(&[&packed.sequences[0]], &device)?;
+//! let batch = Batch::new(&packed, &device)?;
 //! let loss = NllConfig::new().init().forward(&model, &batch)?.loss;
 //! let gradients = loss.backward();
 //! # let _ = gradients;

@@ -63,13 +63,44 @@ impl BatchTerms {
 }
 
 impl Batch {
-    /// The batch of some sequences, one row each, on the device of the model.
+    /// The batch of a layout, of one sequence, or of any sequences, one row each, on the device of
+    /// the model.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "flex")] {
+    /// use burn::tensor::Device;
+    /// use pleach_layout::Layouts;
+    /// use pleach_train::Batch;
+    /// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
+    /// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
+    /// # {"t":"append","context":0,"from":null,"segments":[0]}
+    /// # {"t":"segment","id":1,"role":"assistant","origin":"policy","tokens":[8,9]}
+    /// # {"t":"generation","id":0,"context":0,"output":[1]}
+    /// # "#;
+    /// # use pleach_tree::{BranchTree, ReadOptions};
+    /// # let (tree, _) = BranchTree::read(records.as_bytes(), "example", ReadOptions::STRICT)?;
+    /// let packed = Layouts::new(&tree)?.packed()?;
+    /// let batch = Batch::new(&packed, &Device::flex().autodiff())?;
+    /// assert_eq!((batch.dims(), batch.terms().len()), ([1, 5], 2));
+    /// // Or of sequences by themselves, from several trees where one likes.
+    /// assert_eq!(Batch::new([&packed.sequences[0]; 2], &Device::flex())?.dims(), [2, 5]);
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// No sequence or an empty one, arrays of different lengths, terms outside their row, intervals
-    /// that are not valid.
-    pub fn new(sequences: &[&Sequence], device: &Device) -> Result<Self, TrainError> {
-        let time = check(sequences)?;
+    /// No sequence or an empty one, arrays of different lengths, terms outside their row or of a
+    /// weight that is no number, positions before 0, intervals that are not valid.
+    pub fn new<I>(sequences: I, device: &Device) -> Result<Self, TrainError>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<Sequence>,
+    {
+        let held: Vec<I::Item> = sequences.into_iter().collect();
+        let sequences: Vec<&Sequence> = held.iter().map(AsRef::as_ref).collect();
+        let time = check(&sequences)?;
         let width =
             i32::try_from(time).map_err(|_| pleach_kernels::KernelError::TooLong { time })?;
         let mut tokens = Vec::with_capacity(sequences.len() * time);
@@ -177,6 +208,22 @@ fn check(sequences: &[&Sequence]) -> Result<usize, TrainError> {
             }
         }
         check_row_ends(row, sequence)?;
+        let negative = sequence.positions.iter().position(|&position| position < 0);
+        if let Some(token) = negative {
+            let (array, position) = ("positions", sequence.positions[token]);
+            let kernel =
+                pleach_kernels::KernelError::NegativePosition { array, row, token, position };
+            return Err(kernel.into());
+        }
+        if let Some(term) = sequence.terms.iter().find(|term| !term.weight.is_finite()) {
+            return Err(ObjectiveError::SignalValue {
+                what: "loss weight",
+                generation: term.generation,
+                offset: term.offset,
+                value: term.weight,
+            }
+            .into());
+        }
         if let Some(term) = sequence.terms.iter().find(|term| term.source as usize >= tokens) {
             return Err(outside(row, term, tokens));
         }

@@ -88,7 +88,7 @@ pub fn replay(model: &Decoder, sequences: &[Sequence]) -> Result<Evaluation, Tra
     let nll = NllConfig::new().init();
     let mut evaluation = Evaluation::default();
     for sequence in sequences.iter().filter(|sequence| !sequence.is_empty()) {
-        let batch = Batch::new(&[sequence], &device)?;
+        let batch = Batch::new([sequence], &device)?;
         let output = nll.measure(&model, model.hidden_replay(sequence)?, batch.terms())?;
         evaluation.take(&model, &batch, output)?;
     }

@@ -34,7 +34,7 @@
 //! let model = Decoder::seeded(config, 7, Precision::F64, &device)?;
 //! let term = Term { source: 1, target: 9, generation: 0, offset: 0, weight: 1.0 };
 //! let sequence = Sequence { tokens: vec![3, 5, 9], positions: vec![0, 1, 2], ends: vec![3, 3, 3], terms: vec![term] };
-//! let batch = Batch::new(&[&sequence], &device)?;
+//! let batch = Batch::new([&sequence], &device)?;
 //! let output = NllConfig::new().init().forward(&model, &batch)?;
 //! let gradients = output.loss.backward();
 //! # let _ = (gradients, model.logits(model.hidden(&batch)?.reshape([3, 32])));
@@ -87,8 +87,8 @@ pub use objective::{
     NllConfig, NllOutput, Number, Pairs, PolicyGradient, PolicyGradientConfig,
     PolicyGradientOutput, PolicySignal, Preset, Query, Reduction, Residual, RowDivergence,
     SdSearch, SdSearchConfig, Sdcc, SdccBatch, SdccCertificate, SdccConfig, SdccCoverage,
-    SdccOutput, Support, Teacher, ValueHead, ValueHeadConfig, ValueOutput, certify, gradient_bound,
-    hindsight, loss_bound, pinsker, residuals,
+    SdccOutput, SdccPolicyOutput, Support, Teacher, ValueHead, ValueHeadConfig, ValueOutput,
+    certify, gradient_bound, hindsight, loss_bound, pinsker, residuals,
 };
 pub use precision::Precision;
 pub use union::{Union, union_log_probabilities};

@@ -124,7 +124,7 @@ fn sorted(terms: &[TermLogp]) -> Vec<f64> {
 fn bits(model: &Decoder, sequence: &Sequence, row: usize) -> (Vec<u64>, Vec<(String, Vec<u64>)>) {
     let term = Term { source: row as u32, target: 1, generation: 0, offset: 0, weight: 1.0 };
     let only = Sequence { terms: vec![term], ..sequence.clone() };
-    let hidden_btc = model.hidden(&Batch::new(&[&only], &device()).unwrap()).unwrap();
+    let hidden_btc = model.hidden(&Batch::new([&only], &device()).unwrap()).unwrap();
     let hidden = hidden_btc.slice([0..1, row..row + 1]).try_to_vec_as::<f64>().unwrap();
     let gradients = evaluate(model, &[only], &mut |_| {}).unwrap().gradients;
     // A product with 0 is 0 or -0 by the sign of what is not seen, so a zero has no sign here.

@@ -25,7 +25,8 @@ pub use reduction::Reduction;
 pub use sd_search::{Hindsight, HindsightTemplate, Query, SdSearch, SdSearchConfig, hindsight};
 pub use sdcc::{
     JunctionCertificate, MovingAverage, Residual, Sdcc, SdccBatch, SdccCertificate, SdccConfig,
-    SdccCoverage, SdccOutput, Teacher, certify, gradient_bound, loss_bound, pinsker, residuals,
+    SdccCoverage, SdccOutput, SdccPolicyOutput, Teacher, certify, gradient_bound, loss_bound,
+    pinsker, residuals,
 };
 pub use value::{ValueHead, ValueHeadConfig, ValueOutput};
 

@@ -210,7 +210,7 @@ fn padding_to_a_multiple_of_the_mini_batch_changes_no_loss_and_no_gradient() {
     assert_eq!(pad_sequences(&mut padded, 4), Ok(0));
     assert_eq!(padded.len(), 4);
     let of = |sequences: &[pleach_layout::Sequence]| {
-        let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), &table::device()).unwrap();
+        let batch = Batch::new(sequences, &table::device()).unwrap();
         let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();
         let loss = nll.forward(&model, &batch).unwrap().loss;
         (table::scalar(&loss).to_bits(), table::gradient(&model, &loss))

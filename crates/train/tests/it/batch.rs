@@ -36,7 +36,10 @@ fn rows_are_padded_to_the_longest() {
 
 #[test]
 fn sequences_that_cannot_be_are_refused() {
-    assert_eq!(Batch::new(&[], &device()).unwrap_err(), TrainError::EmptyRow { row: 0 });
+    assert_eq!(
+        Batch::new(&[] as &[Sequence], &device()).unwrap_err(),
+        TrainError::EmptyRow { row: 0 }
+    );
     assert_eq!(refuse(|s| *s = Sequence::default()), TrainError::EmptyRow { row: 1 });
     assert_eq!(
         refuse(|s| s.positions.clear()),

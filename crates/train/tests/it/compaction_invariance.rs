@@ -35,7 +35,7 @@ impl Found {
 
 fn packed(layouts: &Layouts<'_>) -> Batch {
     let sequences = layouts.packed().unwrap().sequences;
-    Batch::new(&sequences.iter().collect::<Vec<_>>(), &device()).unwrap()
+    Batch::new(&sequences, &device()).unwrap()
 }
 
 /// The negative log-likelihood of layouts, and SDCC under every divergence.
@@ -43,7 +43,7 @@ fn consistency(found: &mut Found, layouts: &Layouts<'_>, kinds: &[LayoutKind]) {
     let model = Table::seeded(1);
     for kind in kinds {
         let sequences = layouts.layout(*kind).unwrap().sequences;
-        let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), &device()).unwrap();
+        let batch = Batch::new(&sequences, &device()).unwrap();
         let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).with_chunk(2).init();
         found.loss(kind.name(), &model, &nll.forward(&model, &batch).unwrap().loss);
     }

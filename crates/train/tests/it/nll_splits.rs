@@ -50,7 +50,7 @@ impl CausalModel for Stubborn {
 }
 
 fn loss<M: CausalModel>(model: &M, sequences: &[Sequence], reduction: Reduction) -> Tensor<1> {
-    let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let batch = Batch::new(sequences, &device()).unwrap();
     NllConfig::new().with_reduction(reduction).init().forward(model, &batch).unwrap().loss
 }
 
@@ -128,7 +128,7 @@ fn an_impossible_target_is_refused_whatever_the_signs_of_its_weights_and_an_eval
         opposed([-2.0, 0.0]),
     ] {
         for reduction in [Reduction::Sum, Reduction::Over(2.0)] {
-            let batch = Batch::new(&[&sequence], &device()).unwrap();
+            let batch = Batch::new([&sequence], &device()).unwrap();
             let refused = NllConfig::new()
                 .with_reduction(reduction)
                 .init()

@@ -98,7 +98,7 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
     };
     let run = |device: &Device, precision| {
         let model = model(device, precision);
-        let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), device).unwrap();
+        let batch = Batch::new(&sequences, device).unwrap();
         let terms = batch.terms();
         let mut signal = PolicySignal::new(noise(5, terms.len()), near(6));
         signal.reference = Some(near(7));

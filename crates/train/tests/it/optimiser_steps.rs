@@ -101,7 +101,7 @@ fn steps(
     sequences: &[Sequence],
     mut step: impl FnMut(Decoder, GradientsParams) -> Decoder,
 ) -> Vec<Vec<Vec<f64>>> {
-    let batch = Batch::new(&sequences.iter().collect::<Vec<_>>(), &model.devices()[0]).unwrap();
+    let batch = Batch::new(sequences, &model.devices()[0]).unwrap();
     let nll = NllConfig::new().init();
     let mut trace = Vec::new();
     for _ in 0..STEPS {

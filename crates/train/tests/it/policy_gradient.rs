@@ -21,7 +21,7 @@ fn batch() -> Batch {
     for (term, weight) in sequence.terms.iter_mut().zip([1.0, 1.0, 0.5, 1.0, 0.0, 1.0, 2.0, 1.0]) {
         term.weight = weight;
     }
-    Batch::new(&[&sequence], &device()).unwrap()
+    Batch::new([&sequence], &device()).unwrap()
 }
 
 fn logp(table: &Table, batch: &Batch) -> Vec<f64> {
@@ -178,7 +178,7 @@ fn a_batch_that_is_masked_whole_and_one_without_terms_have_a_loss_and_a_gradient
     let mut masked = causal(&[1, 2, 3]);
     masked.terms.iter_mut().for_each(|term| term.weight = 0.0);
     for sequence in [none, masked] {
-        let batch = Batch::new(&[&sequence], &device()).unwrap();
+        let batch = Batch::new([&sequence], &device()).unwrap();
         let count = sequence.terms.len();
         let mut signal = PolicySignal::new(vec![1.0; count], vec![f64::NAN; count]);
         signal.reference = Some(vec![f64::NAN; count]);
@@ -227,7 +227,7 @@ fn a_target_that_the_model_has_come_to_rule_out_has_no_gradient() {
         }
         sequence
     };
-    let silenced = Batch::new(&[&without], &device()).unwrap();
+    let silenced = Batch::new([&without], &device()).unwrap();
     for (name, config) in configs() {
         let config = config.with_reduction(Reduction::Sum);
         let signal = full_signal(&model.table, &batch, &config);

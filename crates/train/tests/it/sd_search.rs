@@ -76,7 +76,7 @@ fn prepared() -> Prepared {
     let (made, tree) = with_hindsight();
     let layouts = Layouts::new(&tree).unwrap();
     let packed = layouts.packed().unwrap().sequences;
-    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let batch = Batch::new(&packed, &device()).unwrap();
     let pairs = Pairs::new(batch.terms(), batch.terms(), made.aligned).unwrap();
     let advantages = (0..batch.terms().len()).map(|at| 0.5 - at as f64).collect();
     let signal = PolicySignal::new(advantages, recorded_log_probabilities(&layouts, batch.terms()));
@@ -183,7 +183,7 @@ fn rewards_reach_the_agents_tokens_of_a_tree_with_teachers_as_they_do_without() 
     assert_eq!(outcomes, expected.outcomes(&before).unwrap());
     let rollouts = group_advantages(&AdvantageConfig::new(), &outcomes).unwrap();
     let packed = layouts.packed().unwrap().sequences;
-    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let batch = Batch::new(&packed, &device()).unwrap();
     let (advantages, terms) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
     assert_eq!(&terms, batch.terms(), "both rollouts are trained");
     assert_eq!(advantages[..7], [1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0]);
@@ -194,7 +194,7 @@ fn rewards_reach_the_agents_tokens_of_a_tree_with_teachers_as_they_do_without() 
     let output = SdSearchConfig::new(0.7).init().forward(&table, &batch, &signal, &pairs).unwrap();
 
     let packed = before.packed().unwrap().sequences;
-    let alone = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let alone = Batch::new(&packed, &device()).unwrap();
     let (advantages, terms) = expected.broadcast(alone.terms(), &rollouts).unwrap();
     let signal = PolicySignal::new(advantages, recorded_log_probabilities(&before, &terms));
     let policy = PolicyGradientConfig::new().init().forward(&table, &alone, &signal).unwrap();
@@ -213,7 +213,7 @@ fn a_batch_that_is_masked_whole_has_a_loss_and_a_gradient_of_0() {
         BranchTree::from_records(made.records, "hindsight", ReadOptions::STRICT).unwrap();
     let layouts = Layouts::new(&tree).unwrap();
     let packed = layouts.packed().unwrap().sequences;
-    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let batch = Batch::new(&packed, &device()).unwrap();
     assert_eq!(batch.terms().weights, [0.0; 12]);
     let pairs = Pairs::new(batch.terms(), batch.terms(), made.aligned).unwrap();
     let signal = PolicySignal::new(vec![1.0; 12], vec![f64::NAN; 12]);

@@ -10,8 +10,9 @@ use crate::fixtures::{
 use burn::{module::Module, tensor::Tensor};
 use pleach_layout::Layouts;
 use pleach_train::{
-    Batch, CausalModel, DivergenceConfig, NllConfig, ObjectiveError, Reduction, SdccBatch,
-    SdccConfig, Support, Teacher, TrainError,
+    Batch, BatchTerms, CausalModel, DivergenceConfig, NllConfig, ObjectiveError,
+    PolicyGradientConfig, PolicySignal, Reduction, SdccBatch, SdccConfig, Support, Teacher,
+    TrainError,
 };
 use pleach_tree::{BranchTree, Fidelity, Header, ReadOptions, Request, records_of_requests};
 use std::sync::{Arc, Mutex};
@@ -267,4 +268,94 @@ fn trees_without_a_token_and_under_kv_evict_are_refused() {
     );
     let refused = SdccBatch::new(&Layouts::new(&kept).unwrap(), &device()).unwrap_err();
     assert!(matches!(refused, TrainError::Layout(_)), "{refused}");
+}
+
+/// The batch of a tree with the weights that `of` gives each term.
+fn weighted(batch: &SdccBatch, of: impl Fn(usize, f64) -> f64) -> BatchTerms {
+    let mut terms = batch.student.terms().clone();
+    for (at, weight) in terms.weights.iter_mut().enumerate() {
+        *weight = of(at, *weight);
+    }
+    terms
+}
+
+fn signal(terms: &BatchTerms) -> PolicySignal {
+    let advantages = (0..terms.len()).map(|at| 0.3 * at as f64 - 0.5).collect();
+    PolicySignal::new(advantages, vec![-1.0; terms.len()])
+}
+
+#[test]
+fn with_a_policy_gradient_both_parts_have_the_weights_of_the_terms_and_one_normaliser() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    let (student, frozen) = (Table::seeded(11), Table::seeded(12));
+    let teacher = Teacher::Frozen(frozen.clone());
+    let policy = PolicyGradientConfig::new().init();
+    let terms = weighted(&batch, |at, _| [1.0, 0.5, 2.0][at % 3]);
+    let sdcc = SdccConfig::new().with_reduction(Reduction::WeightedMean).init();
+    let found = sdcc
+        .forward_policy(&student, &teacher, &batch, (&policy, &terms, &signal(&terms)), 0.3)
+        .unwrap();
+
+    let total: f64 = terms.weights.iter().sum();
+    let sums = PolicyGradientConfig::new().with_reduction(Reduction::Sum).init();
+    let hidden_btc = student.hidden(&batch.student).unwrap();
+    let surrogate = sums.forward_hidden(&student, hidden_btc, &terms, &signal(&terms)).unwrap();
+    let (q, p) = (rows_logp(&student, &batch.student), rows_logp(&frozen, &batch.teacher));
+    let kl: f64 = (0..batch.pairs.len())
+        .map(|pair| {
+            let id = batch.pairs.ids[pair];
+            let at = terms.ids.iter().position(|other| *other == id).unwrap();
+            let q = &q[batch.pairs.students[pair] as usize];
+            let p = &p[batch.pairs.teachers[pair] as usize];
+            let kl: f64 = (0..VOCABULARY).map(|token| p[token].exp() * (p[token] - q[token])).sum();
+            terms.weights[at] * kl
+        })
+        .sum();
+    let expected = (scalar(&surrogate.loss) + 0.3 * kl) / total;
+    assert_near(scalar(&found.loss), expected, FORMULA, "one normaliser");
+    assert_gradient("sdcc with a policy gradient", &student, |table| {
+        let parts = (&policy, &terms, &signal(&terms));
+        sdcc.forward_policy(table, &teacher, &batch, parts, 0.3).unwrap().loss
+    });
+
+    // A tenth of every weight is the same mean, and a tenth of the sum.
+    let tenth = weighted(&batch, |at, _| 0.1 * [1.0, 0.5, 2.0][at % 3]);
+    let mean = sdcc
+        .forward_policy(&student, &teacher, &batch, (&policy, &tenth, &signal(&tenth)), 0.3)
+        .unwrap();
+    assert_near(scalar(&mean.loss), expected, FORMULA, "a tenth of the weights");
+    let sum = SdccConfig::new().init();
+    let sum = sum
+        .forward_policy(&student, &teacher, &batch, (&policy, &tenth, &signal(&tenth)), 0.3)
+        .unwrap();
+    assert_near(scalar(&sum.loss), 0.1 * total * expected, FORMULA, "the sum");
+}
+
+#[test]
+fn a_masked_rollout_is_neither_rewarded_nor_pulled_and_parts_add_up_to_the_whole() {
+    let tree = read(GROUP);
+    let batch = batch(&tree);
+    let student = Table::seeded(13);
+    let teacher = Teacher::Frozen(Table::seeded(14));
+    let policy = PolicyGradientConfig::new().init();
+    let sdcc = SdccConfig::new().with_reduction(Reduction::WeightedMean).init();
+    let masked = weighted(&batch, |_, _| 0.0);
+    let found = sdcc
+        .forward_policy(&student, &teacher, &batch, (&policy, &masked, &signal(&masked)), 0.3)
+        .unwrap();
+    assert_eq!(scalar(&found.loss), 0.0);
+    assert!(gradient(&student, &found.loss).iter().all(|&value| value == 0.0));
+
+    let whole = weighted(&batch, |at, _| 1.0 + at as f64);
+    let total: f64 = whole.weights.iter().sum();
+    let loss = |terms: &BatchTerms, reduction| {
+        let sdcc = SdccConfig::new().with_reduction(reduction).init();
+        let parts = (&policy, terms, &signal(terms));
+        scalar(&sdcc.forward_policy(&student, &teacher, &batch, parts, 0.3).unwrap().loss)
+    };
+    let [even, odd] = [0, 1]
+        .map(|part| weighted(&batch, |at, _| if at % 2 == part { 1.0 + at as f64 } else { 0.0 }));
+    let parts: f64 = [&even, &odd].map(|terms| loss(terms, Reduction::Over(total))).iter().sum();
+    assert_near(parts, loss(&whole, Reduction::WeightedMean), FORMULA, "parts");
 }

@@ -15,7 +15,7 @@ use pleach_train::{
 
 fn packed(layouts: &Layouts<'_>) -> Batch {
     let sequences = layouts.packed().unwrap().sequences;
-    Batch::new(&sequences.iter().collect::<Vec<_>>(), &device()).unwrap()
+    Batch::new(&sequences, &device()).unwrap()
 }
 
 /// Group advantages at the terms of a batch.
@@ -40,7 +40,7 @@ fn advantages_are_the_groups_and_reach_every_sampled_token() {
             group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap())
                 .unwrap();
         let packed = layouts.packed().unwrap().sequences;
-        let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+        let batch = Batch::new(&packed, &device()).unwrap();
         let (advantages, _) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
         assert_eq!(advantages, [1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0]);
         let recorded = recorded_log_probabilities(&layouts, batch.terms());
@@ -59,7 +59,7 @@ fn an_overlong_rollout_is_silenced_in_its_terms() {
     let rollouts =
         group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
     let packed = layouts.packed().unwrap().sequences;
-    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let batch = Batch::new(&packed, &device()).unwrap();
     let (advantages, terms) = timelines.broadcast(batch.terms(), &rollouts).unwrap();
     assert_eq!(advantages[0], 1.0, "it counts in its group's statistics");
     assert_eq!(terms.weights, [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]);
@@ -105,7 +105,7 @@ fn terms_of_two_trees_in_one_batch_are_told_apart_by_nothing_and_refused() {
     let layouts = Layouts::new(&tree).unwrap();
     let timelines = Timelines::of(&layouts);
     let sequences = layouts.packed().unwrap().sequences;
-    let twice = Batch::new(&[&sequences[0], &sequences[0]], &device()).unwrap();
+    let twice = Batch::new([&sequences[0], &sequences[0]], &device()).unwrap();
     let rollouts =
         group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts).unwrap()).unwrap();
     let expected = TrainError::Objective(ObjectiveError::Duplicate { generation: 0, offset: 0 });
@@ -128,7 +128,7 @@ fn what_does_not_fit_a_tree_is_refused() {
     let layouts = Layouts::new(&tree).unwrap();
     let timelines = Timelines::of(&layouts);
     let packed = layouts.packed().unwrap().sequences;
-    let batch = Batch::new(&packed.iter().collect::<Vec<_>>(), &device()).unwrap();
+    let batch = Batch::new(&packed, &device()).unwrap();
     assert!(timelines.broadcast(batch.terms(), &[]).is_err());
     assert!(timelines.to_terms(batch.terms(), &[vec![0.0; 5]]).is_err());
     assert!(timelines.from_terms(batch.terms(), &[0.0]).is_err());

@@ -17,7 +17,7 @@ fn batch() -> Batch {
     for (term, weight) in sequence.terms.iter_mut().zip([1.0, 0.5, 0.0, 1.0, 2.0, 1.0]) {
         term.weight = weight;
     }
-    Batch::new(&[&sequence], &device()).unwrap()
+    Batch::new([&sequence], &device()).unwrap()
 }
 
 fn config() -> ValueHeadConfig {
@@ -116,7 +116,7 @@ fn a_term_of_weight_0_leaves_no_trace_and_no_terms_are_a_loss_of_0() {
     assert_eq!(scalar(&of(3.0)).to_bits(), scalar(&of(f64::NAN)).to_bits());
     let mut none = causal(&[1, 2]);
     none.terms.clear();
-    let none = Batch::new(&[&none], &device()).unwrap();
+    let none = Batch::new([&none], &device()).unwrap();
     let output = value.forward(table.hidden(&none).unwrap(), none.terms(), &[], &[]).unwrap();
     assert_eq!(scalar(&output.loss), 0.0);
     assert!(fixtures::table::gradient(&table, &output.loss).iter().all(|&value| value == 0.0));

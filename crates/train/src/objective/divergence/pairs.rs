@@ -25,7 +25,8 @@ pub struct Pairs {
     pub teachers: Vec<i64>,
     /// The token that was sampled, per pair.
     pub targets: Vec<u32>,
-    /// Weight: 1, or 0 where the student's term has no loss, per pair.
+    /// Weight of the student's term, per pair; 0 where that is negative, since a token that is to
+    /// become less likely is pulled nowhere.
     pub weights: Vec<f64>,
     /// Generation and offset of the student's term, per pair.
     pub ids: Vec<(u32, u32)>,
@@ -66,10 +67,30 @@ impl Pairs {
             pairs.students.push(student.sources[at]);
             pairs.teachers.push(teacher.sources[by]);
             pairs.targets.push(expected);
-            pairs.weights.push(if student.weights[at] == 0.0 { 0.0 } else { 1.0 });
+            pairs.weights.push(student.weights[at].max(0.0));
             pairs.ids.push(own);
         }
         Ok(pairs)
+    }
+
+    /// The same pairs under the weights that `student`, the terms of the student's batch, have now:
+    /// of a rollout that was masked none is left.
+    ///
+    /// # Errors
+    /// A pair whose term is not there.
+    pub fn reweighted(&self, student: &BatchTerms) -> Result<Self, TrainError> {
+        let places = student.places()?;
+        let weight = |&(generation, offset): &(u32, u32)| {
+            let side = "student";
+            let at = places.get(&(generation, offset));
+            at.map(|&at| student.weights[at].max(0.0)).ok_or(ObjectiveError::Unpaired {
+                generation,
+                offset,
+                side,
+            })
+        };
+        let weights = self.ids.iter().map(weight).collect::<Result<_, _>>()?;
+        Ok(Self { weights, ..self.clone() })
     }
 
     /// What [`Divergence`](super::Divergence) relies on, since each field may be written by hand.

@@ -90,6 +90,11 @@ pub struct PolicyGradientOutput {
 }
 
 impl PolicyGradient {
+    /// The same objective over another number.
+    pub(crate) fn with_reduction(&self, reduction: Reduction) -> Self {
+        Self { config: PolicyGradientConfig { reduction, ..self.config.clone() } }
+    }
+
     /// Runs a model over a batch and takes the loss of its terms.
     ///
     /// # Errors

@@ -15,9 +15,11 @@ use super::{
     divergence::{DivergenceConfig, DivergenceOutput},
     head::hidden_states,
     nll::{DEFAULT_CHUNK, NllConfig, NllOutput},
+    policy_gradient::{PolicyGradient, PolicyGradientOutput, PolicySignal},
     reduction::Reduction,
 };
 use crate::{
+    batch::BatchTerms,
     error::{ObjectiveError, TrainError},
     model::CausalModel,
 };
@@ -71,6 +73,18 @@ pub struct SdccOutput {
     pub residual: Option<DivergenceOutput>,
 }
 
+/// What [`Sdcc::forward_policy`] computes.
+#[derive(Debug, Clone)]
+pub struct SdccPolicyOutput {
+    /// The loss, `[1]`, with its gradient to the student.
+    pub loss: Tensor<1>,
+    /// The policy gradient alone, divided as the loss is.
+    pub task: PolicyGradientOutput,
+    /// The residual alone, divided as the loss is; none where lambda is 0 or no term diverges, and
+    /// no teacher was asked.
+    pub residual: Option<DivergenceOutput>,
+}
+
 impl Sdcc {
     /// The weight of the residual at a step, counted from 0, of so many: a line from 0, then
     /// constant.
@@ -119,13 +133,49 @@ impl Sdcc {
         if lambda == 0.0 || batch.pairs.is_empty() {
             return Ok(SdccOutput { loss: task.loss.clone(), task, residual: None });
         }
-        let residual = self.residual(student, student_btc, teacher, batch)?;
+        let residual =
+            self.residual(student, student_btc, teacher, batch, batch.student.terms())?;
         let loss = task.loss.clone().add(residual.loss.clone().mul_scalar(lambda));
         Ok(SdccOutput { loss, task, residual: Some(residual) })
     }
 
+    /// A policy gradient over `compressed` plus lambda times the residual, both divided by one
+    /// number: what this objective's reduction makes of the weights of `terms`.
+    ///
+    /// `L = (sum_p w_p l_p + lambda * sum_p w_p KL_p) / N`, with `l_p` the clipped surrogate of
+    /// `policy`, whose own reduction is not read, and N the sum of the weights under a weighted
+    /// mean. So lambda means the same however many terms there are and diverge, a masked rollout is
+    /// neither rewarded nor pulled, and parts of a batch under [`Reduction::Over`] the whole
+    /// batch's weights add up to it. The composition is that of arXiv 2609.00865 with the surrogate
+    /// as its task loss.
+    ///
+    /// `terms` are those of [`SdccBatch::student`] with the weights that count now.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward) and [`PolicyGradient`].
+    pub fn forward_policy<M: CausalModel>(
+        &self,
+        student: &M,
+        teacher: &Teacher<M>,
+        batch: &SdccBatch,
+        (policy, terms, signal): (&PolicyGradient, &BatchTerms, &PolicySignal),
+        lambda: f64,
+    ) -> Result<SdccPolicyOutput, TrainError> {
+        check(lambda)?;
+        let student_btc = hidden_states(student, &batch.student)?;
+        let policy = policy.with_reduction(self.config.reduction.fixed(terms)?);
+        let task = policy.forward_hidden(student, student_btc.clone(), terms, signal)?;
+        if lambda == 0.0 || batch.pairs.is_empty() {
+            return Ok(SdccPolicyOutput { loss: task.loss.clone(), task, residual: None });
+        }
+        let residual = self.residual(student, student_btc, teacher, batch, terms)?;
+        let loss = task.loss.clone().add(residual.loss.clone().mul_scalar(lambda));
+        Ok(SdccPolicyOutput { loss, task, residual: Some(residual) })
+    }
+
     /// The residual of a batch whose hidden states are there already, to be added to a task loss of
-    /// one's own.
+    /// one's own over the same `terms`: it has their weights, and is divided by what this
+    /// objective's reduction makes of them.
     ///
     /// # Shapes
     /// `student_btc`: `[batch, time, width]` of [`SdccBatch::student`].
@@ -138,10 +188,12 @@ impl Sdcc {
         student_btc: Tensor<3>,
         teacher: &Teacher<M>,
         batch: &SdccBatch,
+        terms: &BatchTerms,
     ) -> Result<DivergenceOutput, TrainError> {
         let teacher = teacher.model(student).valid();
         let teacher_btc = hidden_states(&teacher, &batch.teacher)?;
-        let reduction = self.config.reduction.fixed(batch.student.terms())?;
+        let reduction = self.config.reduction.fixed(terms)?;
+        let pairs = batch.pairs.reweighted(terms)?;
         let divergence = self
             .config
             .divergence
@@ -149,7 +201,7 @@ impl Sdcc {
             .with_reduction(reduction)
             .with_chunk(self.config.chunk)
             .init();
-        divergence.forward_hidden((student, student_btc), (&teacher, teacher_btc), &batch.pairs)
+        divergence.forward_hidden((student, student_btc), (&teacher, teacher_btc), &pairs)
     }
 }
 

@@ -32,13 +32,13 @@ pub fn residuals<M: CausalModel>(
     }
     let (student, teacher) = (student.valid(), teacher.valid());
     let packed = layouts.packed()?.sequences;
-    let live = Batch::new(&packed.iter().collect::<Vec<_>>(), &Placement::of(&teacher)?.device)?;
+    let live = Batch::new(&packed, &Placement::of(&teacher)?.device)?;
     let teacher_btc = hidden_states(&teacher, &live)?;
     let divergence = DivergenceConfig::new().init();
     let device = Placement::of(&student)?.device;
     let mut residuals = Vec::new();
     for sequence in layouts.compressed()?.sequences.iter().filter(|sequence| !sequence.is_empty()) {
-        let batch = Batch::new(&[sequence], &device)?;
+        let batch = Batch::new([sequence], &device)?;
         let aligned = batch.terms().ids.iter().filter(|id| diverging.contains(id));
         let pairs = Pairs::new(
             batch.terms(),
