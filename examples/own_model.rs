@@ -53,6 +53,10 @@ impl CausalModel for OwnModel {
         Ok(x_btc)
     }
 
+    fn vocabulary(&self) -> usize {
+        self.head.weight.val().dims()[1]
+    }
+
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
         self.head.forward(hidden_nd)
     }

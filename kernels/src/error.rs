@@ -141,6 +141,22 @@ pub enum KernelError {
         /// Frequencies that were given.
         frequencies: usize,
     },
+    /// A rotary frequency that is no number.
+    #[error(
+        "rotary frequency {at} is {value}: give radians per token, theta^(-2 i / head_dim) as a rule"
+    )]
+    Frequency {
+        /// Index of the frequency.
+        at: usize,
+        /// The frequency that was given.
+        value: f64,
+    },
+    /// Rotary tables in integers.
+    #[error("rotary tables in {dtype:?} cannot rotate: use the float dtype of q and k")]
+    RotaryDtype {
+        /// The dtype that was given.
+        dtype: DType,
+    },
     /// q, k and v do not have one dtype.
     #[error("`{tensor}` is {found:?} but q is {expected:?}: cast q, k and v to one dtype")]
     MixedDtypes {

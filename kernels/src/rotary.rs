@@ -20,7 +20,8 @@ impl Rotary {
     /// `rows`: `[batch][time]`; `inverse_frequencies`: `[head_dim / 2]`.
     ///
     /// # Errors
-    /// No rows, or rows of different lengths.
+    /// No rows, or rows of different lengths; a frequency that is no number, a dtype that is no
+    /// float.
     pub fn new<R: AsRef<[i32]>>(
         rows: &[R],
         inverse_frequencies: &[f64],
@@ -30,6 +31,12 @@ impl Rotary {
         let time = rows.first().map_or(0, |row| row.as_ref().len());
         if time == 0 {
             return Err(KernelError::NoPositions);
+        }
+        if let Some(at) = inverse_frequencies.iter().position(|value| !value.is_finite()) {
+            return Err(KernelError::Frequency { at, value: inverse_frequencies[at] });
+        }
+        if !dtype.is_float() {
+            return Err(KernelError::RotaryDtype { dtype });
         }
         let mut cos = Vec::with_capacity(rows.len() * time * inverse_frequencies.len());
         let mut sin = Vec::with_capacity(cos.capacity());
@@ -66,7 +73,7 @@ impl Rotary {
     /// result has the same shape.
     ///
     /// # Errors
-    /// A tensor whose batch, time or head dimension is not the table's.
+    /// A tensor whose batch, time or head dimension, dtype or device is not the table's.
     pub fn rotate(&self, x_bhtd: Tensor<4>) -> Result<Tensor<4>, KernelError> {
         let [batch, _, time, half] = self.cos_b1tf.dims();
         let [b, heads, t, head_dim] = x_bhtd.dims();
@@ -79,6 +86,16 @@ impl Rotary {
                 expected: vec![batch, heads, time, head_dim],
                 found: x_bhtd.dims().to_vec(),
             });
+        }
+        let (expected, found) = (self.cos_b1tf.dtype(), x_bhtd.dtype());
+        if expected != found {
+            return Err(KernelError::MixedDtypes { tensor: "x", expected, found });
+        }
+        let (table, other) =
+            (self.cos_b1tf.device().without_autodiff(), x_bhtd.device().without_autodiff());
+        if table != other {
+            let (mask, found) = (format!("{table:?}"), format!("{other:?}"));
+            return Err(KernelError::Device { tensor: "x", mask, found });
         }
         let first = x_bhtd.clone().narrow(3, 0, half);
         let second = x_bhtd.narrow(3, half, half);

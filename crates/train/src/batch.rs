@@ -1,6 +1,6 @@
 use crate::error::{ObjectiveError, TrainError};
-use burn::tensor::{Device, Int, Tensor, TensorData};
-use pleach_kernels::TreeMask;
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use pleach_kernels::{KernelError, Rotary, TreeMask};
 use pleach_layout::{Sequence, Term};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -101,8 +101,7 @@ impl Batch {
         let held: Vec<I::Item> = sequences.into_iter().collect();
         let sequences: Vec<&Sequence> = held.iter().map(AsRef::as_ref).collect();
         let time = check(&sequences)?;
-        let width =
-            i32::try_from(time).map_err(|_| pleach_kernels::KernelError::TooLong { time })?;
+        let width = i32::try_from(time).map_err(|_| KernelError::TooLong { time })?;
         let mut tokens = Vec::with_capacity(sequences.len() * time);
         let mut positions = Vec::with_capacity(sequences.len());
         let mut ends = Vec::with_capacity(sequences.len());
@@ -186,7 +185,35 @@ impl Batch {
         &self.terms
     }
 
-    /// The largest token id of the rows, for models to check against their vocabulary.
+    /// Checks that every token id of the rows is below `vocabulary`, as all objectives do.
+    ///
+    /// # Errors
+    /// [`TrainError::Vocabulary`].
+    pub fn check_vocabulary(&self, vocabulary: usize) -> Result<(), TrainError> {
+        let token = self.largest_token;
+        match (token as usize) < vocabulary {
+            true => Ok(()),
+            false => Err(TrainError::Vocabulary { token, vocabulary }),
+        }
+    }
+
+    /// Rotary embeddings of the batch's positions, for heads of `head_dim` features with
+    /// frequencies `theta^(-2 i / head_dim)` (RoFormer, arXiv 2104.09864).
+    ///
+    /// # Errors
+    /// An odd or empty head dimension, a theta that is not above 0, and a dtype that is no float.
+    pub fn rotary(&self, head_dim: usize, theta: f64, dtype: DType) -> Result<Rotary, TrainError> {
+        let frequencies: Vec<f64> = (0..head_dim / 2)
+            .map(|index| theta.powf(-2.0 * index as f64 / head_dim as f64))
+            .collect();
+        if frequencies.is_empty() || head_dim % 2 == 1 {
+            let frequencies = frequencies.len();
+            return Err(KernelError::RotaryWidth { head_dim, frequencies }.into());
+        }
+        Ok(Rotary::new(&self.positions, &frequencies, dtype, &self.tokens_bt.device())?)
+    }
+
+    /// The largest token id of the rows.
     pub fn largest_token(&self) -> u32 {
         self.largest_token
     }
@@ -211,8 +238,7 @@ fn check(sequences: &[&Sequence]) -> Result<usize, TrainError> {
         let negative = sequence.positions.iter().position(|&position| position < 0);
         if let Some(token) = negative {
             let (array, position) = ("positions", sequence.positions[token]);
-            let kernel =
-                pleach_kernels::KernelError::NegativePosition { array, row, token, position };
+            let kernel = KernelError::NegativePosition { array, row, token, position };
             return Err(kernel.into());
         }
         if let Some(term) = sequence.terms.iter().find(|term| !term.weight.is_finite()) {
@@ -237,9 +263,7 @@ fn check_row_ends(row: usize, sequence: &Sequence) -> Result<(), TrainError> {
     let beyond = |&(_, &end): &(usize, &i32)| usize::try_from(end).is_ok_and(|end| end > time);
     match sequence.ends.iter().enumerate().find(beyond) {
         None => Ok(()),
-        Some((token, &end)) => {
-            Err(pleach_kernels::KernelError::EndBeyondRow { row, token, end, time }.into())
-        }
+        Some((token, &end)) => Err(KernelError::EndBeyondRow { row, token, end, time }.into()),
     }
 }
 

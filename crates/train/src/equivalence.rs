@@ -51,7 +51,31 @@ impl Equivalence {
     }
 }
 
+impl Equivalence {
+    /// What a difference of this size most likely comes from; `None` where the two are equal to
+    /// rounding.
+    ///
+    /// Some units of float32 in a comparison in float64 are an operation that computes in float32;
+    /// whole fractions of a nat are other conditioning.
+    pub fn likely_cause(&self) -> Option<&'static str> {
+        if self.holds() {
+            return None;
+        }
+        let worst = self.max_logp_difference.max(self.relative_gradient_error);
+        Some(if !worst.is_finite() {
+            "a log-probability or gradient is no number: look at the weights, and at rows that see nothing"
+        } else if self.dtype == Precision::F64.name() && worst < 1e-4 {
+            "an operation of the model computes in float32 (burn's RmsNorm does): use one that keeps float64, such as pleach_train::RmsNorm"
+        } else {
+            "tokens see others than they should: check that the model reads the batch's mask and positions, and that nothing mixes rows, such as dropout or statistics over the batch"
+        })
+    }
+}
+
 /// Compares a layout with the segments of the same tree: every log-probability and every gradient.
+///
+/// In float64 a correct model holds to 1e-10 nats, if every operation of it computes in float64;
+/// [`Equivalence::likely_cause`] says what a failure looks like.
 ///
 /// `progress` is called with sequences done and sequences in total.
 ///

@@ -69,7 +69,7 @@ pub use batch::{Batch, BatchTerms};
 pub use burn::tensor::Device;
 pub use checkpoint::{load_decoder, read_config};
 pub use config::{DecoderConfig, Family, RopeScaling};
-pub use decoder::Decoder;
+pub use decoder::{Decoder, RmsNorm};
 pub use device::DeviceName;
 pub use equivalence::{Equivalence, compare};
 pub use error::{ObjectiveError, TrainError};
@@ -90,5 +90,5 @@ pub use objective::{
     SdccOutput, SdccPolicyOutput, Support, Teacher, ValueHead, ValueHeadConfig, ValueOutput,
     certify, gradient_bound, hindsight, loss_bound, pinsker, residuals,
 };
-pub use precision::Precision;
+pub use precision::{Precision, to_dtype};
 pub use union::{Union, union_log_probabilities};

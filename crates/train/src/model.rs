@@ -10,6 +10,11 @@ use burn::{module::Module, tensor::Tensor};
 ///
 /// A row of the hidden states must depend on the tokens that the mask shows to it and on nothing
 /// else: no dropout, no statistics over the batch.
+///
+/// To compare layouts in float64 ([`compare`](crate::compare)) every operation has to compute in
+/// float64. burn's own `RmsNorm` computes in float32 whatever it is given, so a correct model that
+/// uses it is off by some 1e-8; [`RmsNorm`](crate::RmsNorm) here computes in the dtype of its input.
+/// [`to_dtype`](crate::to_dtype) casts the parameters of a model.
 pub trait CausalModel: Module {
     /// Hidden states after the last normalisation.
     ///
@@ -20,6 +25,9 @@ pub trait CausalModel: Module {
     /// # Errors
     /// Whatever the model finds wrong with the batch, token ids outside its vocabulary above all.
     fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError>;
+
+    /// Number of token ids that the model knows; a batch with another one is refused before it runs.
+    fn vocabulary(&self) -> usize;
 
     /// Unnormalised log-probabilities of the next token. Each row depends on its own row only.
     ///

@@ -33,6 +33,10 @@ impl CausalModel for Head {
         })
     }
 
+    fn vocabulary(&self) -> usize {
+        VOCABULARY
+    }
+
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
         hidden_nd.matmul(self.weight.val())
     }

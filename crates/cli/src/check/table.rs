@@ -232,7 +232,11 @@ fn model(measured: &Measured) -> Result<()> {
     output::line(format!(
         "packed against {}: {verdict}, max |difference of log p| {:.1e} nats, relative gradient error {:.1e}",
         measured.against, equivalence.max_logp_difference, equivalence.relative_gradient_error
-    ))
+    ))?;
+    match equivalence.likely_cause() {
+        Some(cause) => output::line(format!("likely cause: {cause}")),
+        None => Ok(()),
+    }
 }
 
 fn by_eviction(title: &str, gaps: &[pleach_train::EvictionGap]) -> Result<()> {

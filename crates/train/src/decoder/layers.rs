@@ -87,12 +87,17 @@ impl Embedding {
 
 /// RMSNorm over the last dimension, in the dtype of its input. Formula: arXiv 1910.07467.
 #[derive(Module, Debug)]
-pub(super) struct RmsNorm {
+pub struct RmsNorm {
     weight: Param<Tensor<1>>,
     epsilon: f64,
 }
 
 impl RmsNorm {
+    /// A norm of rows of `width` numbers whose weights are 1.
+    pub fn new(width: usize, epsilon: f64, dtype: DType, device: &Device) -> Self {
+        Self { weight: Param::from_tensor(Tensor::ones([width], (device, dtype))), epsilon }
+    }
+
     pub(super) fn build(
         name: &str,
         width: usize,
@@ -102,9 +107,11 @@ impl RmsNorm {
         Ok(Self { weight: builder.parameter(&format!("{name}.weight"), [width])?, epsilon })
     }
 
+    /// Divides rows by the root of their mean square, and scales by the weights.
+    ///
     /// # Shapes
     /// `x`: `[..., width]`; the result has the same shape.
-    pub(super) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let mean_square = x.clone().square().mean_dim(D - 1);
         let norm = mean_square.add_scalar(self.epsilon).sqrt();
         x.div(norm).mul(self.weight.val().unsqueeze())

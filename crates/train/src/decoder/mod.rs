@@ -17,7 +17,8 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use feed_forward::SwiGlu;
-use layers::{Embedding, Projection, RmsNorm};
+pub use layers::RmsNorm;
+use layers::{Embedding, Projection};
 use pleach_kernels::{Rotary, TreeMask, ViewMask};
 use std::sync::Arc;
 
@@ -193,6 +194,10 @@ impl CausalModel for Decoder {
             mask: &masks[layer],
             rotary: &rotary,
         })
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.config.vocab_size
     }
 
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {

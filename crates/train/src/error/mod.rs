@@ -153,6 +153,16 @@ pub enum TrainError {
         /// Size of the model's vocabulary.
         vocabulary: usize,
     },
+    /// A batch that lies elsewhere than its model.
+    #[error(
+        "the batch lies on {batch} and the model on {model}: make the batch on the model's device"
+    )]
+    BatchDevice {
+        /// Device of the batch.
+        batch: String,
+        /// Device of the model.
+        model: String,
+    },
     /// Weights that are not all 0 and yet sum to nothing that one can divide by.
     #[error(
         "the weights of {terms} loss terms sum to {sum}: a weighted mean needs a positive finite sum; use `Reduction::Sum`, or give weights"

@@ -1,7 +1,7 @@
 use crate::{batch::Batch, error::TrainError, model::CausalModel};
 use burn::{
     module::{ModuleVisitor, Param, ParamId},
-    tensor::{Gradients, Int, Tensor},
+    tensor::{Device, Gradients, Int, Tensor},
 };
 use std::{collections::HashMap, ops::Range};
 
@@ -13,6 +13,8 @@ pub(crate) fn hidden_states<M: CausalModel>(
     model: &M,
     batch: &Batch,
 ) -> Result<Tensor<3>, TrainError> {
+    batch.check_vocabulary(model.vocabulary())?;
+    check_device(model, batch)?;
     let hidden_btc = model.hidden(batch)?;
     let [b, t, width] = hidden_btc.dims();
     let [rows, time] = batch.dims();
@@ -23,6 +25,19 @@ pub(crate) fn hidden_states<M: CausalModel>(
             expected: vec![rows, time, width],
             found: vec![b, t, width],
         }),
+    }
+}
+
+/// A batch on another device than the model would panic in the first operation on both.
+fn check_device<M: CausalModel>(model: &M, batch: &Batch) -> Result<(), TrainError> {
+    let found = batch.tokens_bt().device().without_autodiff();
+    let devices: Vec<Device> = model.devices().into_iter().map(Device::without_autodiff).collect();
+    match devices.first() {
+        Some(first) if !devices.contains(&found) => Err(TrainError::BatchDevice {
+            batch: format!("{found:?}"),
+            model: format!("{first:?}"),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -1,12 +1,16 @@
 //! Contract: a batch pads rows so that padding sees nothing and nobody sees it, and refuses
 //! sequences that cannot be.
 
-use crate::fixtures::causal;
+use crate::fixtures::{
+    causal,
+    table::{self, Table, VOCABULARY},
+};
 use burn::tensor::Device;
 use pleach_kernels::KernelError;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError,
+    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision,
+    TrainError,
 };
 
 fn device() -> Device {
@@ -86,4 +90,66 @@ fn a_token_outside_the_vocabulary_is_an_error_and_no_panic() {
     let found = model.hidden(&batch).unwrap_err();
     assert_eq!(found, TrainError::Vocabulary { token: 10, vocabulary: 10 });
     assert!(found.to_string().contains("tokenize with the tokenizer of this checkpoint"));
+}
+
+#[test]
+fn a_token_beyond_the_models_vocabulary_is_refused_before_the_model_runs() {
+    let beyond = Batch::new([&causal(&[1, VOCABULARY as u32, 2])], &table::device()).unwrap();
+    let table = Table::seeded(1);
+    let found = NllConfig::new().init().forward(&table, &beyond).unwrap_err();
+    assert_eq!(found, TrainError::Vocabulary { token: VOCABULARY as u32, vocabulary: VOCABULARY });
+    assert_eq!(beyond.check_vocabulary(VOCABULARY + 1), Ok(()));
+}
+
+#[test]
+fn positions_before_0_and_weights_that_are_no_numbers_are_refused_by_name() {
+    let mut before = causal(&[1, 2, 3]);
+    before.positions[1] = -1;
+    let found = Batch::new([&before], &device()).unwrap_err().to_string();
+    assert!(found.contains("positions[1] = -1 is negative"), "{found}");
+    let mut nameless = causal(&[1, 2, 3]);
+    nameless.terms[1].weight = f64::NAN;
+    let found = Batch::new([&nameless], &device()).unwrap_err().to_string();
+    assert!(found.contains("loss weight") && found.contains("NaN"), "{found}");
+}
+
+#[cfg(all(feature = "flex", feature = "ndarray"))]
+#[test]
+#[allow(deprecated, reason = "the second CPU device is what this is about")]
+fn a_batch_on_another_device_than_the_model_is_an_error_and_no_panic() {
+    use burn::tensor::Device;
+    let table = Table::seeded(1);
+    let other = match format!("{:?}", table::device()).to_lowercase().contains("flex") {
+        true => Device::ndarray(),
+        false => Device::flex(),
+    };
+    let batch = Batch::new([&causal(&[1, 2, 3])], &other).unwrap();
+    let found = NllConfig::new().init().forward(&table, &batch).unwrap_err();
+    assert!(matches!(found, TrainError::BatchDevice { .. }), "{found}");
+}
+
+#[test]
+fn rotary_embeddings_of_a_batch_are_those_of_its_positions() {
+    use burn::tensor::{DType, Tensor};
+    let batch = Batch::new([&causal(&[1, 2, 3])], &device()).unwrap();
+    let x_bhtd = Tensor::<4>::ones([1, 1, 3, 4], (&device(), DType::F64));
+    let rotated = batch.rotary(4, 100.0, DType::F64).unwrap().rotate(x_bhtd.clone()).unwrap();
+    let found = rotated.into_data().try_to_vec::<f64>().unwrap();
+    let expected = |position: f64, frequency: f64| {
+        let (sin, cos) = (position * frequency).sin_cos();
+        (cos - sin, cos + sin)
+    };
+    for position in 0..3 {
+        for (pair, frequency) in [1.0, 0.1].into_iter().enumerate() {
+            let (first, second) = expected(position as f64, frequency);
+            assert!((found[4 * position + pair] - first).abs() < 1e-15);
+            assert!((found[4 * position + pair + 2] - second).abs() < 1e-15);
+        }
+    }
+    assert!(batch.rotary(3, 100.0, DType::F64).is_err());
+    assert!(batch.rotary(4, f64::NAN, DType::F64).is_err());
+    assert!(batch.rotary(4, 100.0, DType::I64).is_err());
+    let table = batch.rotary(4, 100.0, DType::F32).unwrap();
+    let found = table.rotate(x_bhtd).unwrap_err().to_string();
+    assert!(found.contains("cast"), "{found}");
 }

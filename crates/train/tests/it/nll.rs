@@ -191,6 +191,10 @@ impl CausalModel for Banning {
         self.decoder.hidden(batch)
     }
 
+    fn vocabulary(&self) -> usize {
+        self.decoder.vocabulary()
+    }
+
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
         let logits_nv = self.decoder.logits(hidden_nd);
         let mut bias = vec![0.0; logits_nv.dims()[1]];

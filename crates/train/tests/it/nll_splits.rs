@@ -44,6 +44,10 @@ impl CausalModel for Stubborn {
         Ok(hidden_nv.reshape([b, t, vocabulary]))
     }
 
+    fn vocabulary(&self) -> usize {
+        self.logits.val().dims()[0]
+    }
+
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
         hidden_nd
     }

@@ -6,11 +6,13 @@ use burn::{
     module::Module,
     nn::{Embedding, EmbeddingConfig, Linear, LinearConfig},
     optim::{GradientsParams, SgdConfig},
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, Tensor},
 };
 use pleach_kernels::{AttentionConfig, tree_attention};
 use pleach_layout::{Sequence, Term};
-use pleach_train::{Batch, CausalModel, DeviceName, NllConfig, TrainError, compare, evaluate};
+use pleach_train::{
+    Batch, CausalModel, DeviceName, NllConfig, RmsNorm, TrainError, compare, evaluate, to_dtype,
+};
 
 const WIDTH: usize = 16;
 const HEADS: usize = 2;
@@ -50,6 +52,10 @@ impl CausalModel for Tiny {
             x = x + o.swap_dims(1, 2).reshape([b, t, WIDTH]);
         }
         Ok(x)
+    }
+
+    fn vocabulary(&self) -> usize {
+        32
     }
 
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
@@ -141,4 +147,58 @@ fn a_burn_optimiser_lowers_the_packed_loss() {
         model = optimiser.step(0.05, model, gradients);
     }
     assert!(losses[0] > losses[1] && losses[1] > losses[2], "{losses:?}");
+}
+
+/// A model with a norm behind it: burn's, which computes in float32, or ours.
+#[derive(Module, Debug)]
+struct Normed {
+    model: Tiny,
+    burns: Option<burn::nn::RmsNorm>,
+    ours: Option<RmsNorm>,
+}
+
+impl CausalModel for Normed {
+    fn hidden(&self, batch: &Batch) -> Result<Tensor<3>, TrainError> {
+        let hidden_btc = self.model.hidden(batch)?;
+        Ok(match (&self.burns, &self.ours) {
+            (Some(norm), _) => norm.forward(hidden_btc),
+            (_, Some(norm)) => norm.forward(hidden_btc),
+            _ => hidden_btc,
+        })
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.model.vocabulary()
+    }
+
+    fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
+        self.model.logits(hidden_nd)
+    }
+}
+
+#[test]
+fn a_norm_in_float32_fails_the_comparison_in_float64_and_the_report_says_so() {
+    let device = device();
+    let burns = Some(burn::nn::RmsNormConfig::new(WIDTH).init(&device));
+    let ours = Some(RmsNorm::new(WIDTH, 1e-5, DType::F32, &device));
+    let of = |burns, ours| {
+        let model = to_dtype(Normed { model: Tiny::new(&device), burns, ours }, DType::F64);
+        compare(&model, &[packed()], &segments(), &mut |_, _| {}).unwrap()
+    };
+    let kept = of(None, ours);
+    assert!(kept.holds() && kept.likely_cause().is_none(), "{kept:?}");
+    assert_eq!(kept.dtype, "f64");
+    let lost = of(burns, None);
+    assert!(!lost.holds(), "{lost:?}");
+    assert!(lost.likely_cause().unwrap().contains("float32"), "{lost:?}");
+}
+
+#[test]
+fn a_model_that_reads_other_positions_is_told_to_look_at_mask_and_positions() {
+    let device = device();
+    let model = to_dtype(Tiny::new(&device), DType::F64);
+    let mut shifted = segments();
+    shifted[1].positions.iter_mut().for_each(|position| *position += 1);
+    let found = compare(&model, &[packed()], &shifted, &mut |_, _| {}).unwrap();
+    assert!(found.likely_cause().unwrap().contains("positions"), "{found:?}");
 }

@@ -139,6 +139,10 @@ impl CausalModel for Watched {
         Ok(hidden)
     }
 
+    fn vocabulary(&self) -> usize {
+        self.table.vocabulary()
+    }
+
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
         self.table.logits(hidden_nd)
     }

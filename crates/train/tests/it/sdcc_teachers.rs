@@ -34,6 +34,10 @@ impl CausalModel for Wider {
         self.table.hidden(batch)
     }
 
+    fn vocabulary(&self) -> usize {
+        self.table.vocabulary()
+    }
+
     fn logits(&self, hidden_nd: Tensor<2>) -> Tensor<2> {
         self.table.logits(hidden_nd)
     }
