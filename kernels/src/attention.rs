@@ -4,10 +4,9 @@ use crate::{
     reference::masked_attention,
     sizes::AttentionSizes,
 };
-use burn::{
-    backend::DispatchDevice,
-    tensor::{Device, Tensor},
-};
+#[cfg(any(feature = "flex", feature = "ndarray", feature = "cube"))]
+use burn::backend::DispatchDevice;
+use burn::tensor::{Device, Tensor};
 
 /// Which implementation computes attention.
 ///
