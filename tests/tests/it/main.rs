@@ -8,6 +8,7 @@ mod bytes;
 mod cutting;
 mod diverging;
 mod drawn;
+mod gradients;
 mod invariants;
 mod kv_evict;
 mod layouts;

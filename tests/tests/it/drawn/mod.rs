@@ -2,14 +2,34 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 use pleach_layout::{Conditioning, Layout};
 use pleach_tests::{Compared, Table};
+use pleach_train::{Decoder, DecoderConfig, Device, Family, Precision};
 use pleach_tree::{BranchTree, ReadOptions, Record};
-use proptest::prelude::ProptestConfig;
+use proptest::prelude::*;
 
 /// At least 500 cases; PROPTEST_CASES asks for more. A failing case is printed whole and needs no
 /// seed file.
 pub(crate) fn config() -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig { cases: config.cases.max(500), failure_persistence: None, ..config }
+}
+
+/// Rounding of the log-probabilities of one term, in nats.
+pub(crate) const LOGP: f64 = 1e-12;
+/// Rounding of gradients, relative to the largest of their tensor, which counts as at least 1e-6 of
+/// the largest of all: where a tensor's gradients all but cancel, one rounding of the largest,
+/// 2.2e-16, is 2.2e-10 of it, and a few add up.
+pub(crate) const GRADIENT: f64 = 1e-9;
+
+/// A small decoder in float64.
+pub(crate) fn decoder_on(device: &Device, family: Family, layers: usize, seed: u64) -> Decoder {
+    Decoder::seeded(DecoderConfig::small(family, 64, layers), seed, Precision::F64, device).unwrap()
+}
+
+/// Decoders of all families, of 2 to 4 layers.
+pub(crate) fn decoders_on(device: Device) -> impl Strategy<Value = Decoder> {
+    let family = prop_oneof![Just(Family::Llama), Just(Family::Qwen2), Just(Family::Qwen3)];
+    (family, 2_usize..=4, any::<u64>())
+        .prop_map(move |(family, layers, seed)| decoder_on(&device, family, layers, seed))
 }
 
 /// The tree of sound records.
