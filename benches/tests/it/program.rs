@@ -93,7 +93,7 @@ fn the_page_says_machine_threads_dtype_command_and_method() {
     let page = stdout(&[&SMALL[..], &["--problem", "fold", "--markdown"]].concat());
     for part in [
         "# Benches",
-        "`pleach bench --tokens 96,130",
+        "`pleach-bench --tokens 96,130",
         "threads",
         "f32",
         "product",

@@ -4,6 +4,7 @@
 use crate::fixtures::{
     causal,
     near::{self, assert_all_near},
+    opened,
 };
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
@@ -110,18 +111,8 @@ fn every_device_gives_the_same_gradients() {
 
 /// The best precision of a device, or `None` with a note on stderr.
 fn available(device: DeviceName) -> Option<Precision> {
-    match device.open() {
-        Ok(_) => [Precision::F64, Precision::F32]
-            .into_iter()
-            .find(|&p| device.check_precision(p).is_ok()),
-        Err(error) => {
-            let required = device == DeviceName::Wgpu
-                && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|v| v == "1");
-            assert!(!required, "PLEACH_REQUIRE_WGPU=1: {error}");
-            eprintln!("skipped on {device}: {error}");
-            None
-        }
-    }
+    opened(device)?;
+    [Precision::F64, Precision::F32].into_iter().find(|&p| device.check_precision(p).is_ok())
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use crate::fixtures::{
     causal,
     near::{self, assert_all_near},
+    opened,
     table::noise,
 };
 use burn::{
@@ -19,17 +20,7 @@ use pleach_train::{
 
 /// The devices that this machine has; software Vulkan may not be missing where it is required.
 fn devices() -> Vec<Device> {
-    let open = |name: DeviceName| match name.open() {
-        Ok(device) => Some(device.autodiff()),
-        Err(error) => {
-            let required = name == DeviceName::Wgpu
-                && std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|value| value == "1");
-            assert!(!required, "PLEACH_REQUIRE_WGPU=1: {error}");
-            eprintln!("skipped: {error}");
-            None
-        }
-    };
-    DeviceName::ALL.into_iter().filter_map(open).collect()
+    DeviceName::ALL.into_iter().filter_map(opened).map(Device::autodiff).collect()
 }
 
 fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {

@@ -3,7 +3,7 @@
 //! Agreement at the first step alone would prove little: a wrong gradient moves the parameters, and
 //! only the next steps are taken from there.
 
-use crate::fixtures::{causal, near};
+use crate::fixtures::{causal, near, opened};
 use burn::{
     module::{Module, ModuleVisitor, Param},
     optim::{AdamWConfig, GradientsParams, SgdConfig},
@@ -126,7 +126,7 @@ fn check(
     config: DecoderConfig,
     optimiser: Optimiser,
 ) {
-    let Ok(device) = name.open() else { return };
+    let Some(device) = opened(name) else { return };
     let of_a_step = match precision {
         Precision::F64 => near::UPDATE,
         Precision::F32 => near::UPDATE_SINGLE,

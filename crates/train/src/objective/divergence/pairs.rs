@@ -67,7 +67,7 @@ impl Pairs {
             pairs.students.push(student.sources[at]);
             pairs.teachers.push(teacher.sources[by]);
             pairs.targets.push(expected);
-            pairs.weights.push(student.weights[at].max(0.0));
+            pairs.weights.push(student.weights[at].clamp(0.0, f64::INFINITY));
             pairs.ids.push(own);
         }
         Ok(pairs)
@@ -83,11 +83,8 @@ impl Pairs {
         let weight = |&(generation, offset): &(u32, u32)| {
             let side = "student";
             let at = places.get(&(generation, offset));
-            at.map(|&at| student.weights[at].max(0.0)).ok_or(ObjectiveError::Unpaired {
-                generation,
-                offset,
-                side,
-            })
+            at.map(|&at| student.weights[at].clamp(0.0, f64::INFINITY))
+                .ok_or(ObjectiveError::Unpaired { generation, offset, side })
         };
         let weights = self.ids.iter().map(weight).collect::<Result<_, _>>()?;
         Ok(Self { weights, ..self.clone() })
