@@ -45,9 +45,10 @@ pub fn merge<'a, N: AsRef<str>>(
 ) -> Result<Vec<Record>, TreeError> {
     let mut merged: Vec<Record> = Vec::new();
     let mut header: Option<(String, Header)> = None;
-    let mut owners: FxHashMap<String, String> = FxHashMap::default();
+    // Of each rollout the file that has it, by its place, since two files may have one name.
+    let mut owners: FxHashMap<String, (usize, String)> = FxHashMap::default();
     let mut offsets = Offsets::default();
-    for (name, records) in files {
+    for (place, (name, records)) in files.into_iter().enumerate() {
         let name = name.as_ref();
         let Some(Record::Header(own)) = records.first() else {
             return Err(TreeError::NoHeader { file: name.to_owned() });
@@ -76,9 +77,10 @@ pub fn merge<'a, N: AsRef<str>>(
                 if names == RolloutNames::ByFile {
                     *rollout = format!("{name}/{rollout}");
                 }
-                let owner = owners.entry(rollout.clone()).or_insert_with(|| name.to_owned());
-                if owner != name {
-                    let (first, second) = (owner.clone(), name.to_owned());
+                let owner =
+                    owners.entry(rollout.clone()).or_insert_with(|| (place, name.to_owned()));
+                if owner.0 != place {
+                    let (first, second) = (owner.1.clone(), name.to_owned());
                     let rollout = rollout.clone();
                     return Err(TreeError::SharedRollout { first, second, rollout });
                 }

@@ -1,10 +1,10 @@
 //! The branch tree: contexts as nodes, the operations that made them as edges.
 mod build;
 mod check;
-mod evict;
+mod cut;
+mod evicted;
 mod generation;
 mod piece;
-mod ranges;
 mod register;
 mod tree;
 

@@ -3,7 +3,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashSet;
 
 use super::build::TreeBuilder;
-use super::evict::{Cut, Ranges};
+use super::cut::{Cut, Ranges};
 use super::tree::{Change, Context, Event};
 use crate::{
     Append, ByKind, ContextId, Evict, Evidence, Fault, Fork, Location, PieceId, Record, Replace,

@@ -50,6 +50,8 @@ fn rollouts_of_one_name_and_files_of_two_kinds_are_named_with_their_files() {
     let (one, other) = (worker(1), worker(2));
     let error = merge([("a", &one[..]), ("b", &other[..])], RolloutNames::AsWritten).unwrap_err();
     assert_eq!(error.to_string(), "a and b both hold rollout \"r0\"; name rollouts by file");
+    let error = merge([("a", &one[..]), ("a", &other[..])], RolloutNames::ByFile).unwrap_err();
+    assert!(matches!(error, TreeError::SharedRollout { .. }), "two files of one name: {error}");
     let mut kv = other.clone();
     kv[0] = Record::Header(Header {
         cache: CacheSemantics::KvEvict,

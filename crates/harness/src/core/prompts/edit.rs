@@ -54,7 +54,11 @@ impl<U: Units> Prompts<U> {
         }
         let moved = match U::SPLITS {
             true => Vec::new(),
-            false => moved(&[gaps.as_slice(), &[tail.clone()]].concat(), &head.units, &call.prompt),
+            false => moved(
+                &[gaps.as_slice(), std::slice::from_ref(&tail)].concat(),
+                &head.units,
+                &call.prompt,
+            ),
         };
         let inserts = gaps.iter().any(|gap| gap.old.is_empty());
         if !U::SPLITS && (inserts || !moved.is_empty()) {

@@ -2,7 +2,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::TreeBuilder;
-use super::evict::Ranges;
+use super::cut::Ranges;
 use crate::{Evict, Evicted, Fault, Location, Report, Segment, SegmentId, Span};
 
 impl TreeBuilder {
