@@ -90,7 +90,7 @@ impl TreeBuilder {
         if self.repeats(&record) {
             return;
         }
-        let record = self.check_keys(&at, record, report);
+        let Some(record) = self.check_keys(&at, record, report) else { return };
         match record {
             Record::Header(header) => self.push_header(at, header, report),
             Record::Segment(segment) => self.push_segment(at, segment, report),
@@ -131,28 +131,40 @@ impl TreeBuilder {
     }
 
     /// Notes keys that are not known; the record with misspelt ones read right where that is
-    /// repaired.
-    fn check_keys(&mut self, at: &Location, mut record: Record, report: &mut Report) -> Record {
-        for key in keys::unknown(&record) {
+    /// repaired, `None` where its value does not fit and the record is left out.
+    fn check_keys(
+        &mut self,
+        at: &Location,
+        mut record: Record,
+        report: &mut Report,
+    ) -> Option<Record> {
+        let mut found = keys::unknown(&record).into_iter();
+        while let Some(key) = found.next() {
             let place = at.key(key.location());
-            let Some(known) = key.nearly else {
-                let of = (record.tag().to_owned(), key.key);
-                self.state.unknown_keys.entry(of).or_insert((place, 0)).1 += 1;
-                continue;
-            };
+            let Some(known) = key.nearly else { continue };
             match key.respelt(&record) {
                 Ok(respelt) => {
                     let fault = Fault::MisspeltKey { key: key.key, known };
                     if !report.fault(place, fault) {
+                        // A key that is there now is no other one's right spelling any more.
                         record = respelt;
+                        found = keys::unknown(&record).into_iter();
                     }
                 }
                 Err(error) => {
-                    report.fault(place, Fault::Field { message: error.to_string() });
+                    let fault = Fault::Field { message: error.to_string() };
+                    if !report.fault(place, fault) {
+                        return None;
+                    }
                 }
             }
         }
-        record
+        for key in keys::unknown(&record).into_iter().filter(|key| key.nearly.is_none()) {
+            let place = at.key(key.location());
+            let of = (record.tag().to_owned(), key.key);
+            self.state.unknown_keys.entry(of).or_insert((place, 0)).1 += 1;
+        }
+        Some(record)
     }
 
     /// Whether the record makes a context that the same record has made above.

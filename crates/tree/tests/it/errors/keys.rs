@@ -27,6 +27,7 @@ fn a_misspelt_key_whose_value_does_not_fit_the_right_one_names_that() {
 "#,
     ));
     assert!(found.contains("f.jsonl:8: tread: repaired[field]: invalid type"), "{found}");
+    assert!(!found.contains("generation 1"), "the record is left out: {found}");
 }
 
 #[test]
@@ -61,4 +62,18 @@ fn segments_of_a_replacement_by_nothing_and_a_call_that_no_model_sampled_are_err
     assert!(errors.contains("f.jsonl:11: output: error[not-sampled]"), "{errors}");
     let (tree, _) = BranchTree::read(&file[..], "f.jsonl", ReadOptions::LENIENT).unwrap();
     assert_eq!(tree.views().nth(1).unwrap().tokens(), [5, 6, 7, 7, 9, 10, 8]);
+}
+
+#[test]
+fn of_two_slips_of_one_key_the_first_is_read_so_and_the_other_stays() {
+    let file = story(
+        r#"{"t":"generation","id":1,"context":1,"output":[],"tread":"a","thred":"b"}
+"#,
+    );
+    let (tree, report) = BranchTree::read(&file[..], "f.jsonl", ReadOptions::LENIENT).unwrap();
+    assert_eq!(tree.generations().nth(1).unwrap().thread, "a");
+    assert!(report.to_string().contains("thred: warning[unknown-key]"), "{report}");
+    let mut written = Vec::new();
+    tree.write(&mut written).unwrap();
+    assert!(BranchTree::read(&written[..], "written", ReadOptions::STRICT).is_ok());
 }
