@@ -41,7 +41,7 @@ pub struct IntervalRow<'a> {
 /// listed may hold none either, under a window or where tiles have fewer rows than keys.
 ///
 /// ```
-/// use crate::schedule::{IntervalRow, Schedule, TileSize};
+/// use pleach_kernels::schedule::{IntervalRow, Schedule, TileSize};
 ///
 /// // Two branches of two tokens behind a prompt of four, in tiles of 2 x 2.
 /// let ends = [8, 8, 8, 8, 6, 6, 8, 8];
