@@ -1,5 +1,5 @@
 //! Tree attention on the named problems, forward and with backward, and the plan of each at 131,072
-//! tokens: 8 heads of 64 in float32 on flex. `pleach bench` sets the same problems beside other
+//! tokens: 8 heads of 64 in float32 on flex. `pleach-bench` sets the same problems beside other
 //! ways and a floor.
 //!
 //! ```sh

@@ -1,6 +1,6 @@
 //! The training step of a small decoder, forward, token-level negative log-likelihood and backward
 //! without an optimiser, on packed and on segments, in every regime: float32 on flex.
-//! `pleach bench --step` sets the ratio of the two beside the ideal one.
+//! `pleach-bench --step` sets the ratio of the two beside the ideal one.
 //!
 //! ```sh
 //! cargo bench -p pleach-bench --bench training_step

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use crate::branch::TreeBuilder;
 use crate::{
     Append, BranchTree, ContextId, Evict, Fork, ForkReason, Generation, GenerationId, Header,
-    Location, Origin, Outcome, Record, Replace, Report, Role, Segment, SegmentId, TreeError,
-    write_records,
+    Location, Origin, Outcome, ReadOptions, Record, Replace, Report, Role, Segment, SegmentId,
+    TreeError, write_records,
 };
 
 /// Eviction records that are written while a harness runs.
@@ -69,15 +69,7 @@ impl RecordBuilder {
     /// # Errors
     /// [`TreeError::Rejected`] for a version that this crate does not write.
     pub fn new(header: Header) -> Result<Self, TreeError> {
-        let mut new = Self {
-            builder: TreeBuilder::refusing(),
-            report: Report::new(crate::ReadOptions::STRICT),
-            name: header.harness.as_str().into(),
-            segments: 0,
-            contexts: 0,
-            generations: 0,
-            written: 0,
-        };
+        let mut new = Self::empty(&header.harness);
         new.push(Record::Header(header))?;
         Ok(new)
     }
@@ -87,15 +79,7 @@ impl RecordBuilder {
     /// # Errors
     /// [`TreeError::Rejected`] with the faults of the first record that has any.
     pub fn resume(records: impl IntoIterator<Item = Record>) -> Result<Self, TreeError> {
-        let mut new = Self {
-            builder: TreeBuilder::refusing(),
-            report: Report::new(crate::ReadOptions::STRICT),
-            name: "records".into(),
-            segments: 0,
-            contexts: 0,
-            generations: 0,
-            written: 0,
-        };
+        let mut new = Self::empty("records");
         for record in records {
             match &record {
                 Record::Segment(segment) => {
@@ -112,6 +96,19 @@ impl RecordBuilder {
         new.contexts = contexts.map(|id| u64::from(id.0) + 1).max().unwrap_or(0);
         new.written = new.records().len();
         Ok(new)
+    }
+
+    /// No records yet, which errors call `name`.
+    fn empty(name: &str) -> Self {
+        Self {
+            builder: TreeBuilder::refusing(),
+            report: Report::new(ReadOptions::STRICT),
+            name: name.into(),
+            segments: 0,
+            contexts: 0,
+            generations: 0,
+            written: 0,
+        }
     }
 
     /// A segment; its id is given here, whatever it was.
@@ -269,7 +266,7 @@ impl RecordBuilder {
 
     fn push(&mut self, record: Record) -> Result<(), TreeError> {
         let line = self.records().len() as u64 + 1;
-        let mut report = Report::new(crate::ReadOptions::STRICT);
+        let mut report = Report::new(ReadOptions::STRICT);
         self.builder.push(Location::line(&self.name, line), record, &mut report);
         if report.has_errors() {
             return Err(TreeError::Rejected(report));
