@@ -49,23 +49,22 @@ impl Equivalence {
             if self.dtype == Precision::F64.name() { (1e-10, 1e-9) } else { (1e-3, 1e-2) };
         self.max_logp_difference <= logp && self.relative_gradient_error <= gradient
     }
-}
 
-impl Equivalence {
     /// What a difference of this size most likely comes from; `None` where the two are equal to
     /// rounding.
     ///
-    /// Some units of float32 in a comparison in float64 are an operation that computes in float32;
-    /// whole fractions of a nat are other conditioning.
+    /// Below 1e-4 in float64, which is a thousand units of float32, it is most often an operation
+    /// that computes in float32; a far token of little weight that is seen by mistake can be as
+    /// small. Other conditioning is off by whole fractions of a nat as a rule.
     pub fn likely_cause(&self) -> Option<&'static str> {
         if self.holds() {
             return None;
         }
-        let worst = self.max_logp_difference.max(self.relative_gradient_error);
+        let worst = larger(self.max_logp_difference, self.relative_gradient_error);
         Some(if !worst.is_finite() {
             "a log-probability or gradient is no number: look at the weights, and at rows that see nothing"
         } else if self.dtype == Precision::F64.name() && worst < 1e-4 {
-            "an operation of the model computes in float32 (burn's RmsNorm does): use one that keeps float64, such as pleach_train::RmsNorm"
+            "an operation of the model may compute in float32 (burn's RmsNorm does): use one that keeps float64, such as pleach_train::RmsNorm; if none does, look at mask and positions"
         } else {
             "tokens see others than they should: check that the model reads the batch's mask and positions, and that nothing mixes rows, such as dropout or statistics over the batch"
         })

@@ -11,7 +11,8 @@ use burn::{
 use pleach_kernels::{AttentionConfig, tree_attention};
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Batch, CausalModel, DeviceName, NllConfig, RmsNorm, TrainError, compare, evaluate, to_dtype,
+    Batch, CausalModel, DeviceName, Equivalence, NllConfig, RmsNorm, TrainError, compare, evaluate,
+    to_dtype,
 };
 
 const WIDTH: usize = 16;
@@ -201,4 +202,16 @@ fn a_model_that_reads_other_positions_is_told_to_look_at_mask_and_positions() {
     shifted[1].positions.iter_mut().for_each(|position| *position += 1);
     let found = compare(&model, &[packed()], &shifted, &mut |_, _| {}).unwrap();
     assert!(found.likely_cause().unwrap().contains("positions"), "{found:?}");
+}
+
+#[test]
+fn a_difference_that_is_no_number_is_said_to_be_one_whichever_of_the_two_it_is() {
+    for (logp, gradient) in [(f64::NAN, 0.1), (0.1, f64::NAN), (f64::INFINITY, 0.0)] {
+        let found = Equivalence {
+            max_logp_difference: logp,
+            relative_gradient_error: gradient,
+            dtype: "f64".into(),
+        };
+        assert!(!found.holds() && found.likely_cause().unwrap().contains("no number"), "{found:?}");
+    }
 }
