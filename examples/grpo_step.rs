@@ -6,11 +6,16 @@
 //! ```
 use anyhow::{Result, ensure};
 use burn::optim::{AdamWConfig, GradientsParams};
+use burn::tensor::{DType, Device};
 use pleach::layout::{LayoutKind, Layouts};
 use pleach::train::{
-    AdvantageConfig, Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, Health,
-    HealthFigure, PolicySignal, Precision, Preset, RolloutHealth, Timelines, clip_fractions,
-    group_advantages, log_probabilities,
+    Batch, CausalModel,
+    advantage::{AdvantageConfig, Timelines, group_advantages},
+    backward,
+    decoder::{Decoder, DecoderConfig, Family},
+    diagnostics::{Health, HealthFigure, RolloutHealth, clip_fractions},
+    evaluation::log_probabilities,
+    objective::{PolicySignal, Preset},
 };
 use pleach::tree::{BranchTree, ReadOptions};
 
@@ -20,9 +25,9 @@ fn main() -> Result<()> {
     let layouts = Layouts::new(&tree)?;
     let packed = layouts.packed()?;
 
-    let device = DeviceName::Flex.open()?.autodiff();
+    let device = Device::flex().autodiff();
     let mut model =
-        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
+        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, DType::F32, &device)?;
     let batch = Batch::new(&packed, &device)?;
 
     let timelines = Timelines::of(&layouts);
@@ -65,7 +70,7 @@ fn main() -> Result<()> {
         let clipped = health.figure(HealthFigure::ClipFraction).unwrap_or_default();
         println!("step {step}: loss {loss:+.4}, {:.0} % of the tokens clipped", 100.0 * clipped);
         losses.push(loss);
-        let gradients = GradientsParams::from_grads(output.loss.backward(), &model);
+        let gradients = GradientsParams::from_grads(backward(&output.loss)?, &model);
         model = optimizer.step(3e-3, model, gradients);
     }
     for figure in HealthFigure::ALL {

@@ -12,7 +12,11 @@ use burn::optim::{AdamWConfig, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use pleach::kernels::dense_mask;
 use pleach::layout::Layouts;
-use pleach::train::{Batch, CausalModel, DeviceName, NllConfig, Reduction, TrainError, compare};
+use pleach::train::{
+    Batch, CausalModel, TrainError, backward,
+    equivalence::compare,
+    objective::{NllConfig, Reduction},
+};
 use pleach::tree::{BranchTree, ReadOptions};
 
 const WIDTH: usize = 32;
@@ -74,7 +78,7 @@ fn main() -> Result<()> {
         .max()
         .map_or(1, |&last| last as usize + 1);
 
-    let device = DeviceName::Flex.open()?.autodiff();
+    let device = Device::flex().autodiff();
     let mut model = OwnModel::new(258, context, &device);
     let equivalence = compare(&model, &packed.sequences, &segments.sequences, &mut |_, _| {})?;
     println!(
@@ -90,7 +94,7 @@ fn main() -> Result<()> {
         let loss = nll.forward(&model, &batch)?.loss;
         losses.push(loss.clone().into_scalar::<f32>());
         println!("step {step}: {:.4} nats per sampled token", losses[step]);
-        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        let gradients = GradientsParams::from_grads(backward(&loss)?, &model);
         model = optimizer.step(1e-2, model, gradients);
     }
     ensure!(losses.last() < losses.first(), "the loss did not fall");

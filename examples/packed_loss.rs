@@ -6,9 +6,12 @@
 //! ```
 use anyhow::{Result, ensure};
 use burn::optim::{AdamWConfig, GradientsParams};
+use burn::tensor::{DType, Device};
 use pleach::layout::Layouts;
 use pleach::train::{
-    Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision, Reduction,
+    Batch, backward,
+    decoder::{Decoder, DecoderConfig, Family},
+    objective::{NllConfig, Reduction},
 };
 use pleach::tree::{BranchTree, ReadOptions};
 
@@ -17,9 +20,9 @@ fn main() -> Result<()> {
     let (tree, _) = BranchTree::open(&path, ReadOptions::STRICT)?;
     let packed = Layouts::new(&tree)?.packed()?;
 
-    let device = DeviceName::Flex.open()?.autodiff();
+    let device = Device::flex().autodiff();
     let mut model =
-        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
+        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, DType::F32, &device)?;
     let batch = Batch::new(&packed, &device)?;
     let nll = NllConfig::new().with_reduction(Reduction::WeightedMean).init();
     let mut optimizer = AdamWConfig::new().init();
@@ -30,7 +33,7 @@ fn main() -> Result<()> {
         let loss = output.loss.clone().into_scalar::<f32>();
         println!("step {step}: {loss:.4} nats per sampled token");
         losses.push(loss);
-        let gradients = GradientsParams::from_grads(output.loss.backward(), &model);
+        let gradients = GradientsParams::from_grads(backward(&output.loss)?, &model);
         model = optimizer.step(1e-2, model, gradients);
     }
     ensure!(losses.last() < losses.first(), "the loss did not fall");

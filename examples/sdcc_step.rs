@@ -7,10 +7,12 @@
 //! ```
 use anyhow::{Result, ensure};
 use burn::optim::{AdamWConfig, GradientsParams};
+use burn::tensor::{DType, Device};
 use pleach::layout::Layouts;
 use pleach::train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, Reduction, SdccBatch, SdccConfig,
-    Teacher, certify,
+    backward,
+    decoder::{Decoder, DecoderConfig, Family},
+    objective::{Reduction, SdccBatch, SdccConfig, Teacher, certify},
 };
 use pleach::tree::{BranchTree, ReadOptions};
 
@@ -21,9 +23,9 @@ fn main() -> Result<()> {
     let (tree, _) = BranchTree::open(&path, ReadOptions::STRICT)?;
     let layouts = Layouts::new(&tree)?;
 
-    let device = DeviceName::Flex.open()?.autodiff();
+    let device = Device::flex().autodiff();
     let mut model =
-        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, Precision::F32, &device)?;
+        Decoder::seeded(DecoderConfig::small(Family::Llama, 258, 2), 0, DType::F32, &device)?;
     let batch = SdccBatch::new(&layouts, &device)?;
     let sdcc = SdccConfig::new().with_reduction(Reduction::WeightedMean).init();
     let mut teacher = Teacher::Live;
@@ -43,7 +45,7 @@ fn main() -> Result<()> {
             "step {step}: task {task:.4}, {residual} at lambda {lambda:.2}, nats per supervised token"
         );
         losses.push(task);
-        let gradients = GradientsParams::from_grads(output.loss.backward(), &model);
+        let gradients = GradientsParams::from_grads(backward(&output.loss)?, &model);
         model = optimizer.step(1e-2, model, gradients);
         teacher.update(&model)?;
     }

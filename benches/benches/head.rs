@@ -1,5 +1,5 @@
 //! The head of a causal model, forward and backward, for 8,192 loss terms over a vocabulary of
-//! 49,152 at the width of SmolLM2-135M: in chunks, as [`Nll`](pleach::train::Nll) does it, against
+//! 49,152 at the width of SmolLM2-135M: in chunks, as [`Nll`](pleach::train::objective::Nll) does it, against
 //! all logits at once in one graph. Peak memory and the ratio of times are printed and asserted
 //! first: a tenth of the memory at no more than 1.3 times the time.
 //!
@@ -11,15 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use burn::tensor::Device;
 use burn::{
     module::{Module, Param},
     tensor::{Distribution, Int, Tensor, activation::log_softmax},
 };
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use peak_alloc::PeakAlloc;
+use pleach::layout::TermId;
 use pleach::train::{
-    Batch, BatchTerms, CausalModel, Device, DeviceName, DivergenceConfig, NllConfig, Pairs,
-    Reduction, TrainError,
+    Batch, BatchTerms, CausalModel, TrainError,
+    objective::{DivergenceConfig, NllConfig, Pairs, Reduction},
 };
 
 const TERMS: usize = 8_192;
@@ -68,7 +70,7 @@ impl Problem {
             sources: (0..TERMS as i64).collect(),
             targets: (0..TERMS).map(|at| (at * 7919 % VOCABULARY) as u32).collect(),
             weights: vec![1.0; TERMS],
-            ids: (0..TERMS as u32).map(|offset| (0, offset)).collect(),
+            ids: (0..TERMS as u32).map(|offset| TermId::new(0, offset)).collect(),
         };
         Self { head: Head { weight_cv }, hidden_btc, terms }
     }
@@ -138,10 +140,7 @@ fn fastest(run: impl Fn() -> f32) -> Duration {
 }
 
 fn bench(criterion: &mut Criterion) {
-    let device = match DeviceName::Flex.open() {
-        Ok(device) => device.autodiff(),
-        Err(error) => panic!("the CPU is always there: {error}"),
-    };
+    let device = Device::flex().autodiff();
     let problem = Problem::new(&device);
     let ((plain, of_plain), (chunked, of_chunked)) =
         (peak(|| problem.plain()), peak(|| problem.chunked()));

@@ -5,11 +5,15 @@
 //! ```sh
 //! cargo bench -p pleach-bench --bench training_step
 //! ```
+use burn::tensor::DType;
 use burn::tensor::Device;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach::layout::{Layout, Layouts, Sequence};
 use pleach::train::{
-    Batch, Decoder, DecoderConfig, Family, NllConfig, Precision, TrainError, Workload,
+    Batch, TrainError,
+    decoder::{Decoder, DecoderConfig, Family},
+    memory::Workload,
+    objective::NllConfig,
 };
 use pleach::tree::{BranchTree, ReadOptions};
 use pleach_bench::Regime;
@@ -59,7 +63,7 @@ fn step(decoder: &Decoder, device: &Device, layout: &Layout) -> Result<(), Train
 
 fn bench(criterion: &mut Criterion) {
     let device = Device::flex();
-    let decoder = match Decoder::seeded(config(), 0, Precision::F32, &device.clone().autodiff()) {
+    let decoder = match Decoder::seeded(config(), 0, DType::F32, &device.clone().autodiff()) {
         Ok(decoder) => decoder,
         Err(error) => panic!("the configuration is one that a model can have: {error}"),
     };

@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use pleach_train::Device;
+use burn::tensor::Device;
 
 /// The least time of a sample; runs that are shorter are repeated within one.
 const SAMPLE_S: f64 = 0.02;

@@ -1,3 +1,4 @@
+use crate::device::DeviceName;
 use anyhow::Result;
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
@@ -5,7 +6,6 @@ use burn::tensor::{Tensor, TensorData};
 use pleach_kernels::{
     AttentionConfig, Execution, KernelError, TreeMask, dense_mask, tree_attention,
 };
-use pleach_train::DeviceName;
 use serde::{Deserialize, Serialize};
 
 use crate::free_memory;
@@ -210,8 +210,9 @@ fn dense_bytes(setup: &Setup, way: Way, pass: Pass, tokens: usize) -> u64 {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::{KernelError, Pass, Way, too_large, unavailable};
+    use crate::device::DeviceName;
     use crate::setup::{Dtype, Setup};
-    use pleach_train::{Device, DeviceName};
+    use burn::tensor::Device;
 
     #[test]
     fn dense_ways_are_left_out_where_their_arrays_would_not_fit_and_tree_attention_never_is() {

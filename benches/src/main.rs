@@ -6,6 +6,7 @@ mod allocator;
 mod attention;
 mod blocks;
 mod clock;
+mod device;
 mod environment;
 mod floor;
 #[path = "../../crates/cli/src/free_memory.rs"]
@@ -22,10 +23,10 @@ mod table;
 
 use std::process::ExitCode;
 
+use crate::device::DeviceName;
 use anyhow::{Result, bail};
 use clap::Parser;
 use pleach_kernels::problem::NamedProblem;
-use pleach_train::DeviceName;
 
 use floor::Product;
 use memory::Peaks;
@@ -130,7 +131,7 @@ impl Bench {
             );
         }
         if self.step {
-            self.dtype.precision()?;
+            self.dtype.of_decoder()?;
         }
         let device = self.device.open()?;
         self.dtype.check(self.device, &device)?;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use burn::tensor::Device;
 use burn::tensor::Tensor;
 use pleach_kernels::problem::NamedProblem;
-use pleach_train::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::sync;

@@ -1,11 +1,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::device::DeviceName;
 use anyhow::{Result, bail};
-use burn::tensor::DType;
+use burn::tensor::{DType, Device};
 use indicatif::{ProgressBar, ProgressStyle};
 use pleach_kernels::problem::NamedProblem;
-use pleach_train::{Device, DeviceName, Precision};
 use serde::Serialize;
 
 use crate::output;
@@ -104,10 +104,10 @@ impl Dtype {
     }
 
     /// What the decoder of the training step computes in.
-    pub(crate) fn precision(self) -> Result<Precision> {
+    pub(crate) fn of_decoder(self) -> Result<DType> {
         match self {
-            Self::F32 => Ok(Precision::F32),
-            Self::F64 => Ok(Precision::F64),
+            Self::F32 => Ok(DType::F32),
+            Self::F64 => Ok(DType::F64),
             Self::F16 => bail!(
                 "the training step computes in f32 or f64; leave --step away, or choose another --dtype"
             ),
@@ -118,7 +118,7 @@ impl Dtype {
     pub(crate) fn check(self, name: DeviceName, device: &Device) -> Result<()> {
         match self {
             Self::F32 => Ok(()),
-            Self::F64 => Ok(name.check_precision(Precision::F64)?),
+            Self::F64 => Ok(name.check(DType::F64)?),
             Self::F16 if device.supports_dtype(DType::F16) => Ok(()),
             Self::F16 => bail!("device `{name}` does not compute in f16; choose --dtype f32"),
         }
@@ -221,7 +221,8 @@ pub(crate) fn progress() -> ProgressBar {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::{Dtype, Setup, count_to};
-    use pleach_train::{Device, DeviceName};
+    use crate::device::DeviceName;
+    use burn::tensor::Device;
 
     #[test]
     fn inputs_are_refused_where_they_do_not_fit_and_not_before() {

@@ -1,10 +1,16 @@
 //! The training step of a decoder on packed against segments, in regimes that share little and
 //! much.
 use anyhow::{Context, Result};
+use burn::tensor::Device;
 use indicatif::ProgressBar;
 use pleach_bench::Regime;
 use pleach_layout::{Layout, Layouts, Sequence};
-use pleach_train::{Batch, Decoder, DecoderConfig, Device, Family, NllConfig, Workload};
+use pleach_train::{
+    Batch,
+    decoder::{Decoder, DecoderConfig, Family},
+    memory::Workload,
+    objective::NllConfig,
+};
 use pleach_tree::{BranchTree, ReadOptions};
 use serde::Serialize;
 
@@ -68,7 +74,7 @@ pub(crate) fn measure(
     progress: &ProgressBar,
 ) -> Result<Vec<StepRow>> {
     let device = setup.device.clone().autodiff();
-    let decoder = Decoder::seeded(decoder_config(), 0, setup.dtype.precision()?, &device)?;
+    let decoder = Decoder::seeded(decoder_config(), 0, setup.dtype.of_decoder()?, &device)?;
     let mut rows = Vec::new();
     for regime in Regime::ALL {
         progress.set_message(format!("training step, {regime}"));

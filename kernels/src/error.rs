@@ -7,24 +7,30 @@ use burn::tensor::DType;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// The mask has no rows or its rows have no tokens.
+    /// The mask has no rows.
     #[error("the mask is empty: give at least one row with at least one token")]
     EmptyMask,
+    /// A row of the mask has no tokens.
+    #[error("row {row} has no tokens: leave it out")]
+    EmptyRow {
+        /// Row of the batch.
+        row: usize,
+    },
     /// Rotary tables of no positions.
     #[error(
         "there are no positions to rotate to: give at least one row with at least one position"
     )]
     NoPositions,
-    /// A row is longer or shorter than the first one.
+    /// A row is longer or shorter than the mask's.
     #[error(
-        "row {row} of `{array}` has {found} entries, expected {expected}: pad every row to the longest (a padding token j has end_j = j)"
+        "row {row} of `{array}` has {found} entries, the row's `ends` have {expected}: give one for each token"
     )]
     RowLength {
         /// The array that disagrees.
         array: &'static str,
         /// Row of the batch.
         row: usize,
-        /// Entries that were expected.
+        /// Tokens of the mask's row.
         expected: usize,
         /// Entries that were given.
         found: usize,
@@ -141,6 +147,9 @@ pub enum KernelError {
         /// Frequencies that were given.
         frequencies: usize,
     },
+    /// Rotary tables of no frequencies.
+    #[error("there are no rotary frequencies: give head_dim / 2 of them, in radians per token")]
+    NoFrequencies,
     /// A rotary frequency that is no number.
     #[error(
         "rotary frequency {at} is {value}: give radians per token, theta^(-2 i / head_dim) as a rule"
@@ -157,12 +166,14 @@ pub enum KernelError {
         /// The dtype that was given.
         dtype: DType,
     },
-    /// q, k and v do not have one dtype.
-    #[error("`{tensor}` is {found:?} but q is {expected:?}: cast q, k and v to one dtype")]
+    /// q, k and v, or a tensor and its rotary table, do not have one dtype.
+    #[error("`{tensor}` is {found:?} but {of} is {expected:?}: cast them to one dtype")]
     MixedDtypes {
         /// Name of the tensor.
         tensor: &'static str,
-        /// Dtype of q.
+        /// What the tensor is used with.
+        of: &'static str,
+        /// Dtype of that.
         expected: DType,
         /// Dtype that was given.
         found: DType,
@@ -177,15 +188,17 @@ pub enum KernelError {
         /// What works instead.
         advice: &'static str,
     },
-    /// A tensor lies on another device than the mask.
+    /// A tensor lies on another device than the mask, or the rotary table.
     #[error(
-        "the mask lies on {mask} but `{tensor}` on {found}: put q, k, v and the mask on the device of the model"
+        "{of} lies on {expected} but `{tensor}` on {found}: put both on the device of the model"
     )]
     Device {
         /// Name of the tensor.
         tensor: &'static str,
-        /// Device of the mask.
-        mask: String,
+        /// What the tensor is used with.
+        of: &'static str,
+        /// Device of that.
+        expected: String,
         /// Device of the tensor.
         found: String,
     },

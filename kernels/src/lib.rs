@@ -49,5 +49,5 @@ mod views;
 pub use attention::{AttentionConfig, Execution, tree_attention};
 pub use error::KernelError;
 pub use mask::{TreeMask, dense_mask, to_masked};
-pub use rotary::Rotary;
+pub use rotary::{Rotary, RotaryPairs};
 pub use views::{ViewMask, view_attention};

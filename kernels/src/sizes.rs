@@ -46,15 +46,15 @@ impl AttentionSizes {
         let dtype = q_bhtd.dtype();
         for (tensor, found) in [("k", k_bgtd.dtype()), ("v", v_bgtd.dtype())] {
             if found != dtype {
-                return Err(KernelError::MixedDtypes { tensor, expected: dtype, found });
+                return Err(KernelError::MixedDtypes { tensor, of: "q", expected: dtype, found });
             }
         }
         for (tensor, device) in
             [("q", q_bhtd.device()), ("k", k_bgtd.device()), ("v", v_bgtd.device())]
         {
             if device != *mask_device {
-                let (mask, found) = (format!("{mask_device:?}"), format!("{device:?}"));
-                return Err(KernelError::Device { tensor, mask, found });
+                let (expected, found) = (format!("{mask_device:?}"), format!("{device:?}"));
+                return Err(KernelError::Device { tensor, of: "the mask", expected, found });
             }
         }
         check_dtype(dtype, &q_bhtd.device(), execution)?;

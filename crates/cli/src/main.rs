@@ -4,6 +4,7 @@ mod arrays;
 mod beside;
 mod check;
 mod convert;
+mod device;
 mod free_memory;
 mod html;
 mod input;

@@ -62,10 +62,10 @@ mod tape;
 mod trie;
 
 pub use analysis::{
-    Account, Certificate, Conditioning, ConditioningSummary, Diverging, Era, Eviction,
-    EvictionPlace, GenerationPlace, LayoutStats, PackedStats, Stats,
+    Account, Certificate, Conditioning, ConditioningSummary, Era, Eviction, EvictionPlace,
+    GenerationPlace, LayoutStats, PackedStats, Stats,
 };
 pub use error::LayoutError;
 pub use layouts::{Layout, LayoutKind, Layouts};
 pub use pack::{Member, Row, pack};
-pub use sequence::{Identity, Sequence, Term};
+pub use sequence::{Identity, Sequence, Term, TermId};

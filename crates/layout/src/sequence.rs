@@ -42,6 +42,31 @@ pub struct Term {
     pub weight: f64,
 }
 
+/// Which sampled token a loss term predicts: the name of a term within one tree.
+///
+/// All layouts of a tree call a sampled token the same, so what one says of it is found in another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TermId {
+    /// Id of the generation that sampled the token.
+    pub generation: u32,
+    /// Index of the token in the generation's concatenated output.
+    pub offset: u32,
+}
+
+impl TermId {
+    /// The token at `offset` of what `generation` sampled.
+    pub const fn new(generation: u32, offset: u32) -> Self {
+        Self { generation, offset }
+    }
+}
+
+impl Term {
+    /// The term's name within its tree.
+    pub fn id(&self) -> TermId {
+        TermId::new(self.generation, self.offset)
+    }
+}
+
 /// Which token of which segment a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {

@@ -16,8 +16,10 @@
 //!
 //! ```
 //! # #[cfg(all(feature = "train", feature = "flex"))] {
+//! use burn::tensor::{DType, Device};
 //! use pleach::layout::Layouts;
-//! use pleach::train::{Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision};
+//! use pleach::train::decoder::{Decoder, DecoderConfig, Family};
+//! use pleach::train::{Batch, backward, objective::NllConfig};
 //! use pleach::tree::{BranchTree, ReadOptions};
 //!
 //! let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
@@ -34,11 +36,11 @@
 //! let packed = Layouts::new(&tree)?.packed()?;
 //! assert_eq!(packed.sequences[0].tokens, [5, 6, 7, 8, 9, 7, 8, 9, 10]);
 //!
-//! let device = DeviceName::Flex.open()?.autodiff();
-//! let model = Decoder::seeded(DecoderConfig::small(Family::Llama, 16, 2), 0, Precision::F64, &device)?;
+//! let device = Device::flex().autodiff();
+//! let model = Decoder::seeded(DecoderConfig::small(Family::Llama, 16, 2), 0, DType::F64, &device)?;
 //! let batch = Batch::new(&packed, &device)?;
 //! let loss = NllConfig::new().init().forward(&model, &batch)?.loss;
-//! let gradients = loss.backward();
+//! let gradients = backward(&loss)?;
 //! # let _ = gradients;
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

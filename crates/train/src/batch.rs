@@ -1,7 +1,7 @@
 use crate::error::{ObjectiveError, TrainError};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use pleach_kernels::{KernelError, Rotary, TreeMask};
-use pleach_layout::{Sequence, Term};
+use pleach_layout::{Sequence, Term, TermId};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
@@ -31,9 +31,9 @@ pub struct BatchTerms {
     pub targets: Vec<u32>,
     /// Loss weight, per term.
     pub weights: Vec<f64>,
-    /// Generation and offset, per term; a name within one tree, so what goes by names takes the
+    /// Which sampled token is predicted, per term; a name within one tree, so what goes by names takes the
     /// batch of one tree.
-    pub ids: Vec<(u32, u32)>,
+    pub ids: Vec<TermId>,
 }
 
 impl BatchTerms {
@@ -47,14 +47,42 @@ impl BatchTerms {
         self.targets.is_empty()
     }
 
+    /// What objectives rely on, since each field may be written by hand: one entry a term in every
+    /// array, weights that are numbers, and sources among `rows` hidden states.
+    pub(crate) fn check(&self, rows: usize) -> Result<(), TrainError> {
+        let terms = self.len();
+        let lengths = [
+            ("sources of terms", self.sources.len()),
+            ("weights of terms", self.weights.len()),
+            ("ids of terms", self.ids.len()),
+        ];
+        if let Some((what, found)) = lengths.into_iter().find(|&(_, length)| length != terms) {
+            return Err(ObjectiveError::SignalLength { what, terms, found }.into());
+        }
+        for (&id, (&source, &weight)) in self.ids.iter().zip(self.sources.iter().zip(&self.weights))
+        {
+            if !weight.is_finite() {
+                return Err(weight_error(id, weight));
+            }
+            if !usize::try_from(source).is_ok_and(|row| row < rows) {
+                let TermId { generation, offset } = id;
+                return Err(
+                    ObjectiveError::TermRow { generation, offset, row: source, rows }.into()
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Where the term of each name stands.
     ///
     /// # Errors
     /// A name that stands twice: names are of one tree.
-    pub(crate) fn places(&self) -> Result<HashMap<(u32, u32), usize>, TrainError> {
+    pub(crate) fn places(&self) -> Result<HashMap<TermId, usize>, TrainError> {
         let mut places = HashMap::with_capacity(self.ids.len());
-        for (at, &(generation, offset)) in self.ids.iter().enumerate() {
-            if places.insert((generation, offset), at).is_some() {
+        for (at, &id) in self.ids.iter().enumerate() {
+            if places.insert(id, at).is_some() {
+                let TermId { generation, offset } = id;
                 return Err(ObjectiveError::Duplicate { generation, offset }.into());
             }
         }
@@ -101,27 +129,22 @@ impl Batch {
         let held: Vec<I::Item> = sequences.into_iter().collect();
         let sequences: Vec<&Sequence> = held.iter().map(AsRef::as_ref).collect();
         let time = check(&sequences)?;
-        let width = i32::try_from(time).map_err(|_| KernelError::TooLong { time })?;
         let mut tokens = Vec::with_capacity(sequences.len() * time);
-        let mut positions = Vec::with_capacity(sequences.len());
-        let mut ends = Vec::with_capacity(sequences.len());
+        let mut positions = Vec::with_capacity(sequences.len() * time);
         let mut terms = BatchTerms::default();
         for (row, sequence) in sequences.iter().enumerate() {
             let padding = time - sequence.tokens.len();
             tokens.extend(sequence.tokens.iter().copied().chain(std::iter::repeat_n(0, padding)));
-            let mut row_positions = sequence.positions.clone();
-            row_positions.resize(time, 0);
-            positions.push(row_positions);
-            let mut row_ends = sequence.ends.clone();
-            row_ends.extend((0..width).skip(sequence.tokens.len()));
-            ends.push(row_ends);
+            positions.extend_from_slice(&sequence.positions);
+            positions.resize((row + 1) * time, 0);
             for term in &sequence.terms {
                 terms.sources.push((row * time) as i64 + i64::from(term.source));
                 terms.targets.push(term.target);
                 terms.weights.push(term.weight);
-                terms.ids.push((term.generation, term.offset));
+                terms.ids.push(term.id());
             }
         }
+        let ends: Vec<&[i32]> = sequences.iter().map(|sequence| &*sequence.ends).collect();
         let plain = device.clone().without_autodiff();
         let shape = [sequences.len(), time];
         let largest_token = tokens.iter().copied().max().unwrap_or_default();
@@ -131,10 +154,10 @@ impl Batch {
         let tokens: Vec<i64> = tokens.into_iter().map(i64::from).collect();
         Ok(Self {
             tokens_bt: Tensor::from_data(TensorData::new(tokens, shape), &plain),
-            positions_bt: Tensor::from_data(TensorData::new(positions.concat(), shape), &plain),
+            positions_bt: Tensor::from_data(TensorData::new(positions, shape), &plain),
             mask: TreeMask::new(&ends, &plain)?,
             windowed: Arc::default(),
-            positions,
+            positions: sequences.iter().map(|sequence| sequence.positions.clone()).collect(),
             terms,
             largest_token,
         })
@@ -155,7 +178,7 @@ impl Batch {
         self.positions_bt.clone()
     }
 
-    /// The positions on the host, one vector a row, padding 0.
+    /// The positions on the host, one vector a row, without padding.
     pub fn position_rows(&self) -> &[Vec<i32>] {
         &self.positions
     }
@@ -234,7 +257,6 @@ fn check(sequences: &[&Sequence]) -> Result<usize, TrainError> {
                 return Err(TrainError::ArrayLength { row, array, tokens, found });
             }
         }
-        check_row_ends(row, sequence)?;
         let negative = sequence.positions.iter().position(|&position| position < 0);
         if let Some(token) = negative {
             let (array, position) = ("positions", sequence.positions[token]);
@@ -242,13 +264,7 @@ fn check(sequences: &[&Sequence]) -> Result<usize, TrainError> {
             return Err(kernel.into());
         }
         if let Some(term) = sequence.terms.iter().find(|term| !term.weight.is_finite()) {
-            return Err(ObjectiveError::SignalValue {
-                what: "loss weight",
-                generation: term.generation,
-                offset: term.offset,
-                value: term.weight,
-            }
-            .into());
+            return Err(weight_error(term.id(), term.weight));
         }
         if let Some(term) = sequence.terms.iter().find(|term| term.source as usize >= tokens) {
             return Err(outside(row, term, tokens));
@@ -257,14 +273,8 @@ fn check(sequences: &[&Sequence]) -> Result<usize, TrainError> {
     Ok(sequences.iter().map(|sequence| sequence.tokens.len()).max().unwrap_or_default())
 }
 
-/// An end beyond the sequence would lie inside the padded row and show the token to padding.
-fn check_row_ends(row: usize, sequence: &Sequence) -> Result<(), TrainError> {
-    let time = sequence.tokens.len();
-    let beyond = |&(_, &end): &(usize, &i32)| usize::try_from(end).is_ok_and(|end| end > time);
-    match sequence.ends.iter().enumerate().find(beyond) {
-        None => Ok(()),
-        Some((token, &end)) => Err(KernelError::EndBeyondRow { row, token, end, time }.into()),
-    }
+fn weight_error(TermId { generation, offset }: TermId, value: f64) -> TrainError {
+    ObjectiveError::SignalValue { what: "loss weight", generation, offset, value }.into()
 }
 
 fn outside(row: usize, term: &Term, tokens: usize) -> TrainError {

@@ -1,8 +1,10 @@
+//! Log-probabilities and gradients of whole layouts, a few sequences at a time.
 use crate::{
+    backward::backward,
     batch::{Batch, BatchTerms},
     decoder::Decoder,
+    equivalence::{GradientMap, collect_gradients, zero_gradients},
     error::TrainError,
-    gradients::{GradientMap, collect_gradients, zero_gradients},
     memory::micro_batches,
     model::CausalModel,
     objective::{NllConfig, NllOutput, hidden_states},
@@ -11,7 +13,7 @@ use burn::{
     module::{Module, ModuleVisitor, Param},
     tensor::{DType, Device, Tensor},
 };
-use pleach_layout::Sequence;
+use pleach_layout::{Sequence, TermId};
 
 /// The log-probability of one loss term under a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +24,13 @@ pub struct TermLogp {
     pub offset: u32,
     /// log p, in nats.
     pub logp: f64,
+}
+
+impl TermLogp {
+    /// The term's name.
+    pub fn id(&self) -> TermId {
+        TermId::new(self.generation, self.offset)
+    }
 }
 
 /// What a model says about a layout.
@@ -104,10 +113,8 @@ impl Evaluation {
     ) -> Result<(), TrainError> {
         self.logp.extend(label(batch.terms(), &output)?);
         self.nll += read(&output.loss)?.into_iter().sum::<f64>();
-        if output.loss.is_tracked() {
-            self.gradients.accumulate(collect_gradients(model, output.loss.backward())?);
-        } else if !batch.terms().is_empty() {
-            return Err(TrainError::Untracked { terms: batch.terms().len() });
+        if output.loss.is_tracked() || !batch.terms().is_empty() {
+            self.gradients.accumulate(collect_gradients(model, backward(&output.loss)?)?);
         }
         Ok(())
     }
@@ -150,7 +157,8 @@ fn run<M: CausalModel>(
 pub(crate) fn label(terms: &BatchTerms, output: &NllOutput) -> Result<Vec<TermLogp>, TrainError> {
     let values = read(&output.logp_n)?;
     let named = terms.ids.iter().zip(values);
-    Ok(named.map(|(&(generation, offset), logp)| TermLogp { generation, offset, logp }).collect())
+    let of = |(&TermId { generation, offset }, logp)| TermLogp { generation, offset, logp };
+    Ok(named.map(of).collect())
 }
 
 pub(crate) fn read(tensor: &Tensor<1>) -> Result<Vec<f64>, TrainError> {

@@ -1,4 +1,6 @@
-use crate::{config::DecoderConfig, objective::DEFAULT_CHUNK, precision::Precision};
+//! What a pass over a layout will take of memory, before it runs.
+use crate::{decoder::DecoderConfig, objective::DEFAULT_CHUNK};
+use burn::tensor::DType;
 use pleach_layout::Sequence;
 use std::num::Saturating;
 
@@ -48,8 +50,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The batches in which [`evaluate`](crate::evaluate) and
-    /// [`log_probabilities`](crate::log_probabilities) run a layout.
+    /// The batches in which [`evaluate`](crate::evaluation::evaluate) and
+    /// [`log_probabilities`](crate::evaluation::log_probabilities) run a layout.
     pub fn of(sequences: &[Sequence]) -> Vec<Self> {
         let sizes: Vec<_> =
             sequences.iter().map(|sequence| (sequence.len(), sequence.terms.len())).collect();
@@ -98,13 +100,8 @@ pub struct MemoryEstimate {
 
 impl MemoryEstimate {
     /// The estimate for a batch, forward only or with gradients.
-    pub fn new(
-        config: &DecoderConfig,
-        precision: Precision,
-        workload: Workload,
-        gradients: bool,
-    ) -> Self {
-        let float = size(precision.bytes());
+    pub fn new(config: &DecoderConfig, dtype: DType, workload: Workload, gradients: bool) -> Self {
+        let float = size(dtype.size());
         let tokens = size(workload.rows) * size(workload.time);
         let outputs = tokens * size(config.heads) * (size(config.head_dim) + size(1)) * float;
         let (vocabulary, outer, inner) =
@@ -138,21 +135,16 @@ impl MemoryEstimate {
         }
     }
 
-    /// The estimate for [`replay`](crate::replay) of one sequence in which so many (row, key) pairs
+    /// The estimate for [`replay`](crate::evaluation::replay) of one sequence in which so many (row, key) pairs
     /// are visible.
     ///
     /// The graph keeps the whole cache of every token, in every layer, and has nodes of its own for
     /// each of them.
-    pub fn replay(
-        config: &DecoderConfig,
-        precision: Precision,
-        workload: Workload,
-        pairs: u64,
-    ) -> Self {
-        let packed = Self::new(config, precision, workload, true);
+    pub fn replay(config: &DecoderConfig, dtype: DType, workload: Workload, pairs: u64) -> Self {
+        let packed = Self::new(config, dtype, workload, true);
         let cache =
             size(2) * size(config.kv_heads) * size(config.head_dim) + size(3) * size(config.heads);
-        let attention = size(config.layers) * Saturating(pairs) * cache * size(precision.bytes());
+        let attention = size(config.layers) * Saturating(pairs) * cache * size(dtype.size());
         let nodes = size(config.layers) * size(workload.time) * size(REPLAY_NODES);
         Self {
             activations: packed.activations.saturating_add(nodes.0),
@@ -161,16 +153,16 @@ impl MemoryEstimate {
         }
     }
 
-    /// The estimate for [`union_log_probabilities`](crate::union_log_probabilities) of one thread,
+    /// The estimate for [`union_log_probabilities`](crate::diagnostics::union_log_probabilities) of one thread,
     /// its views included.
     ///
     /// A view is at most an index per token, and a row of the mask a byte per token; attention is
     /// dense, forward only.
-    pub fn union(config: &DecoderConfig, precision: Precision, workload: Workload) -> Self {
+    pub fn union(config: &DecoderConfig, dtype: DType, workload: Workload) -> Self {
         let pairs = size(workload.time) * size(workload.time);
-        let scores = size(2) * size(config.heads) * pairs * size(precision.bytes());
+        let scores = size(2) * size(config.heads) * pairs * size(dtype.size());
         let views = size(5) * pairs;
-        Self { attention: (scores + views).0, ..Self::new(config, precision, workload, false) }
+        Self { attention: (scores + views).0, ..Self::new(config, dtype, workload, false) }
     }
 
     /// The same while the gradients of some evaluations are kept: those of the packed layout while
@@ -193,7 +185,7 @@ fn size(count: usize) -> Saturating<u64> {
     Saturating(count as u64)
 }
 
-/// Bytes of one [`GradientMap`](crate::GradientMap), which is float64.
+/// Bytes of one [`GradientMap`](crate::equivalence::GradientMap), which is float64.
 fn host_gradients(config: &DecoderConfig) -> Saturating<u64> {
     size(8) * Saturating(config.parameters())
 }

@@ -3,7 +3,7 @@ use burn::{module::Module, tensor::Tensor};
 
 /// A causal language model that takes packed batches.
 ///
-/// [`Decoder`](crate::Decoder) implements it. A burn model of your own implements it by calling
+/// [`Decoder`](crate::decoder::Decoder) implements it. A burn model of your own implements it by calling
 /// [`pleach_kernels::tree_attention`] with [`Batch::mask`] (or by taking
 /// [`pleach_kernels::dense_mask`]) and by reading positions from [`Batch::positions_bt`] instead of
 /// counting from 0. Logits are asked for at loss terms' sources only, so the head is apart.
@@ -11,9 +11,9 @@ use burn::{module::Module, tensor::Tensor};
 /// A row of the hidden states must depend on the tokens that the mask shows to it and on nothing
 /// else: no dropout, no statistics over the batch.
 ///
-/// To compare layouts in float64 ([`compare`](crate::compare)) every operation has to compute in
+/// To compare layouts in float64 ([`compare`](crate::equivalence::compare)) every operation has to compute in
 /// float64. burn's own `RmsNorm` computes in float32 whatever it is given, so a correct model that
-/// uses it is off by some 1e-8; [`RmsNorm`](crate::RmsNorm) here computes in the dtype of its input.
+/// uses it is off by some 1e-8; [`RmsNorm`](crate::decoder::RmsNorm) here computes in the dtype of its input.
 /// [`to_dtype`](crate::to_dtype) casts the parameters of a model.
 pub trait CausalModel: Module {
     /// Hidden states after the last normalisation.

@@ -111,7 +111,7 @@ impl<E: Element + std::ops::Mul<Output = E>> WithSimd for QueryTile<'_, E> {
         scratch.o_rd.fill(E::default());
         scratch.sum_r.fill(E::default());
         scratch.max_r.fill(E::HIDDEN);
-        let mask = problem.row(batch);
+        let mask = problem.rows.at(batch);
         for (key_tile, full) in problem.key_tiles(batch, tile) {
             let first_key = key_tile * KEYS;
             let shape = if full {

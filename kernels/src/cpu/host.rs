@@ -155,8 +155,7 @@ fn output<B: HostBackend, E: HostElement>(
 fn problem(call: &Call, head_dim: usize) -> CpuProblem<'_> {
     CpuProblem {
         schedule: &call.schedule,
-        ends: call.mask.flat_ends(),
-        window: call.mask.flat_window(),
+        rows: call.mask.rows(),
         heads_q: call.problem.heads_q,
         heads_kv: call.problem.heads_kv,
         head_dim,

@@ -1,14 +1,12 @@
-use crate::schedule::{IntervalRow, Schedule, Window};
+use crate::schedule::{IntervalRows, Schedule};
 
 /// One attention call without its tensors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuProblem<'a> {
     /// Live tiles of the batch, in tiles of this kernel's size.
     pub(crate) schedule: &'a Schedule,
-    /// Interval ends, `[batch][time]`, flat.
-    pub(crate) ends: &'a [i32],
-    /// Positions `[batch][time]`, flat, and length of a sliding window.
-    pub(crate) window: Option<(&'a [i32], u32)>,
+    /// The mask that it was planned from.
+    pub(crate) rows: &'a IntervalRows,
     /// Query heads.
     pub(crate) heads_q: usize,
     /// Key/value heads, a divisor of `heads_q`.
@@ -23,15 +21,6 @@ impl<'a> CpuProblem<'a> {
     /// Tokens of a row.
     pub(crate) fn time(&self) -> usize {
         self.schedule.time()
-    }
-
-    /// The mask of one row of the batch.
-    pub(crate) fn row(&self, batch: usize) -> IntervalRow<'a> {
-        let span = batch * self.time()..(batch + 1) * self.time();
-        let window = self
-            .window
-            .map(|(positions, length)| Window { positions: &positions[span.clone()], length });
-        IntervalRow { ends: &self.ends[span], window }
     }
 
     /// The key/value head that a query head reads.

@@ -1,5 +1,5 @@
 use crate::error::KernelError;
-use crate::schedule::{Schedule, TileLists};
+use crate::schedule::{IntervalRows, Schedule, TileLists};
 use cubecl::{CubeElement, client::Client, server::Handle};
 
 /// A schedule and its mask on the device, in the form that the kernels read.
@@ -45,27 +45,24 @@ pub(crate) struct ListLayout {
 }
 
 impl CubePlan {
-    /// Writes a schedule, the ends it was planned from and the positions of its window to a device.
-    ///
-    /// # Shapes
-    /// `ends`, `positions`: `[batch, time]`.
+    /// Writes a schedule, and the rows that it was planned from, to a device.
     ///
     /// # Errors
     /// More than 2^31 numbers in all.
     pub(crate) fn upload(
         schedule: &Schedule,
-        ends: &[i32],
-        positions: Option<(&[i32], u32)>,
+        rows: &IntervalRows,
         client: &Client,
     ) -> Result<Self, KernelError> {
         // Positions count from 0, so that a window beyond int32 reaches over all of them.
-        let windowed = positions
+        let windowed = rows
+            .flat_window()
             .and_then(|(positions, window)| Some((positions, i32::try_from(window).ok()?)));
         let mut numbers = Vec::new();
         let by_query = append(&mut numbers, schedule.by_query(), schedule.query_tiles());
         let by_key = append(&mut numbers, schedule.by_key(), schedule.key_tiles());
         let ends_at = numbers.len();
-        numbers.extend_from_slice(ends);
+        numbers.extend_from_slice(rows.flat_ends());
         let positions_at = numbers.len();
         numbers.extend_from_slice(windowed.map_or(&[], |(positions, _)| positions));
         let length = numbers.len();

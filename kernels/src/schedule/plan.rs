@@ -1,4 +1,4 @@
-use super::{lists::TileLists, sparse_minimum::SparseMinimum};
+use super::{IntervalRow, IntervalRows, Window, lists::TileLists, sparse_minimum::SparseMinimum};
 use crate::error::KernelError;
 
 /// Sides of a tile of the mask, in tokens.
@@ -8,27 +8,6 @@ pub struct TileSize {
     pub rows: usize,
     /// Keys of a tile.
     pub keys: usize,
-}
-
-/// A sliding window over positions, beside the interval rule.
-#[derive(Debug, Clone, Copy)]
-pub struct Window<'a> {
-    /// Position of each token of the row.
-    pub positions: &'a [i32],
-    /// A row sees a key only while the difference of their positions is smaller.
-    pub length: u32,
-}
-
-/// The mask of one packed row: row `i` sees key `j` if and only if `j <= i < ends[j]`, and the
-/// window allows it.
-///
-/// Intervals need not nest. A padding token has `ends[j] == j`.
-#[derive(Debug, Clone, Copy)]
-pub struct IntervalRow<'a> {
-    /// First index that does not see each key any more.
-    pub ends: &'a [i32],
-    /// The window of windowed heads.
-    pub window: Option<Window<'a>>,
 }
 
 /// Which tiles of a batch are live, from the side of the queries and from the side of the keys.
@@ -41,11 +20,11 @@ pub struct IntervalRow<'a> {
 /// listed may hold none either, under a window or where tiles have fewer rows than keys.
 ///
 /// ```
-/// use pleach_kernels::schedule::{IntervalRow, Schedule, TileSize};
+/// use pleach_kernels::schedule::{IntervalRows, Schedule, TileSize};
 ///
 /// // Two branches of two tokens behind a prompt of four, in tiles of 2 x 2.
-/// let ends = [8, 8, 8, 8, 6, 6, 8, 8];
-/// let schedule = Schedule::plan(&[IntervalRow { ends: &ends, window: None }], TileSize { rows: 2, keys: 2 })?;
+/// let rows = IntervalRows::new(&[[8, 8, 8, 8, 6, 6, 8, 8]])?;
+/// let schedule = Schedule::plan(&rows, TileSize { rows: 2, keys: 2 })?;
 /// assert_eq!(schedule.by_query().full(3), [0, 1]); // the second branch sees the prompt,
 /// assert_eq!(schedule.by_query().partial(3), [3]); // itself up to the diagonal,
 /// assert_eq!(schedule.by_key().partial(2), [2]); // and never the first branch.
@@ -61,25 +40,23 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Plans the tiles of a batch of rows of one length.
+    /// Plans the tiles of a batch.
     ///
     /// # Errors
-    /// Rows of different lengths, an end outside `token..=length`, a tile without sides, or more
-    /// live tiles than a `u32` counts.
-    pub fn plan(rows: &[IntervalRow<'_>], tile: TileSize) -> Result<Self, KernelError> {
+    /// A tile without sides, or more live tiles than a `u32` counts.
+    pub fn plan(rows: &IntervalRows, tile: TileSize) -> Result<Self, KernelError> {
         if tile.rows == 0 || tile.keys == 0 {
             return Err(KernelError::EmptyTile);
         }
-        let time = rows.first().map_or(0, |row| row.ends.len());
+        let [batch, time] = rows.dims();
         let key_tiles = time.div_ceil(tile.keys);
-        let mut by_key = TileLists::with_capacity(rows.len() * key_tiles);
-        for (index, row) in rows.iter().enumerate() {
-            check(index, row, time)?;
-            plan_row(row, tile, &mut by_key)
+        let mut by_key = TileLists::with_capacity(batch * key_tiles);
+        for row in rows.rows() {
+            plan_row(&row, tile, &mut by_key)
                 .ok_or(KernelError::TooManyTiles { rows: tile.rows, keys: tile.keys })?;
         }
-        let by_query = by_key.transposed(key_tiles, time.div_ceil(tile.rows), rows.len());
-        Ok(Self { batch: rows.len(), time, tile, by_query, by_key })
+        let by_query = by_key.transposed(key_tiles, time.div_ceil(tile.rows), batch);
+        Ok(Self { batch, time, tile, by_query, by_key })
     }
 
     /// Rows of the batch.
@@ -116,28 +93,6 @@ impl Schedule {
     pub fn by_key(&self) -> &TileLists {
         &self.by_key
     }
-}
-
-fn check(index: usize, row: &IntervalRow<'_>, time: usize) -> Result<(), KernelError> {
-    if i32::try_from(time).is_err() {
-        return Err(KernelError::TooLong { time });
-    }
-    let positions = row.window.map(|window| ("positions", window.positions.len()));
-    for (array, found) in [Some(("ends", row.ends.len())), positions].into_iter().flatten() {
-        if found != time {
-            return Err(KernelError::RowLength { array, row: index, expected: time, found });
-        }
-    }
-    for (token, &end) in row.ends.iter().enumerate() {
-        match usize::try_from(end) {
-            Ok(end_index) if end_index > time => {
-                return Err(KernelError::EndBeyondRow { row: index, token, end, time });
-            }
-            Ok(end_index) if end_index >= token => {}
-            _ => return Err(KernelError::EndBeforeToken { row: index, token, end }),
-        }
-    }
-    Ok(())
 }
 
 /// Smallest and greatest value of a tile.

@@ -1,4 +1,4 @@
-use super::{IntervalRow, Schedule};
+use super::{IntervalRow, IntervalRows, Schedule};
 use serde::Serialize;
 
 /// What a schedule computes, beside what the mask needs.
@@ -42,7 +42,7 @@ impl Schedule {
     ///
     /// Counting is no part of planning, for under a window the pairs of partial tiles are looked at
     /// one by one.
-    pub fn stats(&self, rows: &[IntervalRow<'_>]) -> ScheduleStats {
+    pub fn stats(&self, rows: &IntervalRows) -> ScheduleStats {
         let time = self.time() as u64;
         let mut stats = ScheduleStats {
             live_tiles: 0,
@@ -51,13 +51,13 @@ impl Schedule {
             needed_pairs: 0,
             dense_pairs: self.batch() as u64 * time * time,
         };
-        for (batch, row) in rows.iter().enumerate().take(self.batch()) {
+        for (batch, row) in rows.rows().enumerate().take(self.batch()) {
             if row.window.is_none() {
                 stats.needed_pairs += row.interval_pairs();
             }
             for query in 0..self.query_tiles() {
                 for (key, full) in self.by_query().live(batch * self.query_tiles() + query) {
-                    self.count(row, query, key, full, &mut stats);
+                    self.count(&row, query, key, full, &mut stats);
                 }
             }
         }
@@ -87,30 +87,5 @@ impl Schedule {
             };
             stats.needed_pairs += if full { computed } else { visible() as u64 };
         }
-    }
-}
-
-impl IntervalRow<'_> {
-    /// (row, key) pairs that the intervals leave visible; a window, which hides some of them, is
-    /// left aside.
-    pub fn interval_pairs(&self) -> u64 {
-        (0..)
-            .zip(self.ends)
-            .map(|(token, &end): (i64, _)| u64::try_from(i64::from(end) - token).unwrap_or(0))
-            .sum()
-    }
-
-    /// Whether row `i` may attend to key `j`: the rule itself, pair by pair.
-    ///
-    /// # Panics
-    /// If `i` or `j` is not a token of the row.
-    pub fn sees(&self, i: usize, j: usize) -> bool {
-        let near = |window: &super::Window<'_>| {
-            i64::from(window.positions[i]) - i64::from(window.positions[j])
-                < i64::from(window.length)
-        };
-        j <= i
-            && i64::try_from(i).is_ok_and(|i| i < i64::from(self.ends[j]))
-            && self.window.as_ref().is_none_or(near)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     kernel::{
-        Blocking, UNITS, plan::SizesCompilationArg, tree_attention_forward::TreeAttentionForward,
+        Blocking, UNITS, mask::SizesCompilationArg, tree_attention_forward::TreeAttentionForward,
         tree_attention_key_gradient::TreeAttentionKeyGradient,
         tree_attention_query_gradient::TreeAttentionQueryGradient,
         tree_attention_row_terms::TreeAttentionRowTerms,

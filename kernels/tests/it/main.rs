@@ -10,6 +10,8 @@ mod checkpointing;
 mod determinism;
 mod empty_rows;
 mod executions;
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+mod half_precision;
 mod heads;
 mod intervals;
 mod invalid_tensors;
@@ -21,6 +23,7 @@ mod nan;
 mod packing;
 mod random_problems;
 mod reuse;
+mod rotary;
 mod schedule;
 mod view_attention;
 mod views;

@@ -23,10 +23,7 @@ fn of_masks() {
     let mask = |ends: &[Vec<i32>]| TreeMask::new(ends, &target.device);
     let error = |ends: &[Vec<i32>]| mask(ends).unwrap_err().to_string();
     assert_eq!(error(&[]), "the mask is empty: give at least one row with at least one token");
-    assert_eq!(
-        error(&[vec![2, 2], vec![1]]),
-        "row 1 of `ends` has 1 entries, expected 2: pad every row to the longest (a padding token j has end_j = j)"
-    );
+    assert_eq!(error(&[vec![2, 2], vec![]]), "row 1 has no tokens: leave it out");
     assert_eq!(
         error(&[vec![2, 0]]),
         "row 0: ends[1] = 0 lies before the token: use 1 for padding, or an index after it up to the row's length"
@@ -39,6 +36,10 @@ fn of_masks() {
     assert_eq!(
         good.with_window(&[[0, 1], [0, 1]], 1).unwrap_err().to_string(),
         "`positions` has 2 rows, the mask has 1: give one row of `positions` per row of the mask"
+    );
+    assert_eq!(
+        good.with_window(&[[0]], 1).unwrap_err().to_string(),
+        "row 0 of `positions` has 1 entries, the row's `ends` have 2: give one for each token"
     );
     assert_eq!(
         good.with_window(&[[0, 1]], 0).unwrap_err().to_string(),
@@ -93,7 +94,7 @@ fn of_shapes_and_heads() {
 fn of_dtypes_and_scales() {
     assert_eq!(
         call([Q, K, K], [DType::F64, DType::F32, DType::F64], 1.0),
-        "`k` is F32 but q is F64: cast q, k and v to one dtype"
+        "`k` is F32 but q is F64: cast them to one dtype"
     );
     assert_eq!(
         call([Q, K, K], SINGLE, f64::NAN),
@@ -149,12 +150,12 @@ fn of_devices() {
     let x = Tensor::<4>::zeros([1, 1, 2, 8], (&targets[0].device, DType::F32));
     let found = tree_attention(x.clone(), x.clone(), x, &mask, &AttentionConfig::for_head_dim(8))
         .unwrap_err();
-    let KernelError::Device { tensor: "q", mask, found: device } = &found else {
+    let KernelError::Device { tensor: "q", of: "the mask", expected: mask, found: device } = &found
+    else {
         panic!("{found}")
     };
-    let expected = format!(
-        "the mask lies on {mask} but `q` on {device}: put q, k, v and the mask on the device of the model"
-    );
+    let expected =
+        format!("the mask lies on {mask} but `q` on {device}: put both on the device of the model");
     assert_eq!(found.to_string(), expected);
     assert_ne!(mask, device);
 }

@@ -105,16 +105,3 @@ fn views_that_cannot_be_are_refused() {
     assert_eq!(error(&[vec![0], vec![2, 1]]), invalid(1, 0, 2));
     assert_eq!(error(&[vec![0], vec![0, 1], vec![0, 0, 2]]), invalid(2, 1, 0));
 }
-
-#[test]
-fn rotary_tables_refuse_tensors_of_other_sizes() {
-    let Some(target) = targets().into_iter().next() else { return };
-    let rotary = Rotary::new(&[[0, 1, 2]], &FREQUENCIES, target.dtype, &target.device).unwrap();
-    let zeros =
-        |shape: [usize; 4]| burn::tensor::Tensor::<4>::zeros(shape, (&target.device, target.dtype));
-    let found = rotary.rotate(zeros([1, 2, 3, 6])).unwrap_err();
-    assert_eq!(found, KernelError::RotaryWidth { head_dim: 6, frequencies: 4 });
-    assert!(matches!(rotary.rotate(zeros([1, 2, 4, 8])), Err(KernelError::Shape { .. })));
-    let ragged = Rotary::new(&[vec![0, 1], vec![0]], &FREQUENCIES, target.dtype, &target.device);
-    assert!(matches!(ragged, Err(KernelError::RowLength { array: "positions", row: 1, .. })));
-}

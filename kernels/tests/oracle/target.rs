@@ -62,6 +62,8 @@ pub(crate) fn wgpu() -> Option<Device> {
 
 #[cfg(not(feature = "wgpu"))]
 pub(crate) fn wgpu() -> Option<Device> {
+    let required = std::env::var_os("PLEACH_REQUIRE_WGPU").is_some_and(|value| value == "1");
+    assert!(!required, "PLEACH_REQUIRE_WGPU=1 but feature `wgpu` is not enabled");
     eprintln!("skipped on wgpu: feature `wgpu` is not enabled");
     None
 }

@@ -3,17 +3,21 @@
 //! the counter-example: exact at one layer, wrong at two.
 
 use crate::drawn::{GRADIENT, LOGP, config, decoder_on, decoders_on, tree_of};
+use burn::tensor::Device;
 use pleach_layout::{Layouts, Sequence, Term, pack};
 use pleach_tests::{Trees, trees};
 use pleach_train::{
-    Batch, CausalModel, Decoder, Device, DeviceName, Family, Gradient, TermLogp, Union, evaluate,
-    log_probabilities, union_log_probabilities,
+    Batch, CausalModel,
+    decoder::{Decoder, Family},
+    diagnostics::{Union, union_log_probabilities},
+    equivalence::Gradient,
+    evaluation::{TermLogp, evaluate, log_probabilities},
 };
 use pleach_tree::{BranchTree, ReadOptions};
 use proptest::prelude::*;
 
 fn device() -> Device {
-    DeviceName::Flex.open().unwrap().autodiff()
+    Device::flex().autodiff()
 }
 
 fn decoder(family: Family, layers: usize, seed: u64) -> Decoder {
@@ -67,7 +71,7 @@ proptest! {
         for (a, b) in packed.iter().zip(&alone) {
             prop_assert!((a - b).abs() <= LOGP, "{} against {}", a, b);
         }
-        let error = pleach_train::relative_gradient_error(&alone_gradients, &packed_gradients);
+        let error = pleach_train::equivalence::relative_gradient_error(&alone_gradients, &packed_gradients);
         prop_assert!(error <= GRADIENT, "{}", error);
     }
 }

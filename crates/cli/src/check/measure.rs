@@ -1,8 +1,11 @@
 use anyhow::Result;
 use pleach_layout::{Era, LayoutKind, Layouts, Sequence};
 use pleach_train::{
-    Decoder, Equivalence, Evaluation, Gap, GapSummary, SdccCertificate, TermLogp, Union, certify,
-    evaluate, log_probabilities, replay, union_log_probabilities,
+    decoder::Decoder,
+    diagnostics::{Gap, GapSummary, Union, union_log_probabilities},
+    equivalence::Equivalence,
+    evaluation::{Evaluation, TermLogp, evaluate, log_probabilities, replay},
+    objective::{SdccCertificate, certify},
 };
 use pleach_tree::{BranchTree, CacheSemantics, View};
 
@@ -67,7 +70,7 @@ pub(crate) fn measure(
         }
         CacheSemantics::KvEvict => (replay(decoder, &packed)?, "replay through a key/value cache"),
     };
-    let equivalence = Equivalence::between(&found, &expected, runner.precision)?;
+    let equivalence = Equivalence::between(&found, &expected, runner.dtype)?;
     drop(expected);
     if let Some(path) = &check.gradients {
         let kind = LayoutKind::from(check.layout);
@@ -78,7 +81,7 @@ pub(crate) fn measure(
                 run(kind.name(), decoder, &sequences(layouts, kind)?)?.gradients
             }
         };
-        gradients.save(path, runner.precision)?;
+        gradients.save(path, runner.dtype)?;
     } else {
         drop(found.gradients);
     }

@@ -1,7 +1,11 @@
 //! Whether the model part of a check fits into memory, and which `--clip` would.
 use anyhow::Result;
+use burn::tensor::DType;
 use pleach_layout::{LayoutKind, Layouts, Sequence};
-use pleach_train::{DecoderConfig, MemoryEstimate, Precision, Workload};
+use pleach_train::{
+    decoder::DecoderConfig,
+    memory::{MemoryEstimate, Workload},
+};
 use pleach_tree::{BranchTree, CacheSemantics, Record};
 
 use crate::free_memory::fits;
@@ -11,15 +15,15 @@ use crate::input::rebuild;
 #[derive(Clone, Copy)]
 pub(super) struct Demand<'a> {
     pub(super) config: &'a DecoderConfig,
-    pub(super) precision: Precision,
+    pub(super) dtype: DType,
     pub(super) union: bool,
 }
 
 impl Demand<'_> {
     /// Bytes that the largest step of the check needs at its peak.
     pub(super) fn needed(self, layouts: &Layouts<'_>) -> Result<u64> {
-        let (config, precision) = (self.config, self.precision);
-        let of = |workload, gradients| MemoryEstimate::new(config, precision, workload, gradients);
+        let (config, dtype) = (self.config, self.dtype);
+        let of = |workload, gradients| MemoryEstimate::new(config, dtype, workload, gradients);
         let packed = layouts.packed()?.sequences;
         let full = layouts.full()?.sequences;
         let mut steps: Vec<MemoryEstimate> =
@@ -34,8 +38,8 @@ impl Demand<'_> {
             CacheSemantics::KvEvict => {
                 let pairs: u64 = packed.iter().map(Sequence::pairs).sum();
                 let replay = Workload::of(&packed).into_iter();
-                let replay = replay
-                    .map(|workload| MemoryEstimate::replay(config, precision, workload, pairs));
+                let replay =
+                    replay.map(|workload| MemoryEstimate::replay(config, dtype, workload, pairs));
                 steps.extend(replay.map(|estimate| estimate.beside_gradients(config, 1)));
             }
         }
@@ -46,8 +50,7 @@ impl Demand<'_> {
         if self.union {
             let threads =
                 full.iter().flat_map(|sequence| Workload::of(std::slice::from_ref(sequence)));
-            steps
-                .extend(threads.map(|workload| MemoryEstimate::union(config, precision, workload)));
+            steps.extend(threads.map(|workload| MemoryEstimate::union(config, dtype, workload)));
         }
         Ok(steps.iter().map(MemoryEstimate::total).max().unwrap_or(0))
     }

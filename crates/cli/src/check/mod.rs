@@ -15,11 +15,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
+use burn::tensor::DType;
 use clap::{Args, ValueEnum};
 use pleach_layout::Layouts;
-use pleach_train::{DeviceName, Precision};
 
 use crate::beside::Beside;
+use crate::device::{self, DeviceName};
 use crate::input::{Input, Loaded, Tokens, Unlisted};
 use crate::layout::Kind;
 use crate::output;
@@ -49,8 +50,8 @@ pub(crate) struct Check {
     #[arg(long, default_value_t = 0, conflicts_with = "model")]
     seed: u64,
     /// Numbers to compute in: f32 or f64
-    #[arg(long, default_value = "f64")]
-    dtype: Precision,
+    #[arg(long, default_value = "f64", value_parser = device::dtype)]
+    dtype: DType,
     /// Device: flex, ndarray, wgpu or cuda
     #[arg(long, default_value = "flex")]
     device: DeviceName,
@@ -144,8 +145,7 @@ impl Check {
             .iter()
             .filter_map(|one| Some(format!("{}: {}", one.loaded.name, too_large(one)?)))
             .collect();
-        let narrower =
-            if self.dtype == Precision::F64 { "; --dtype f32 needs half of it" } else { "" };
+        let narrower = if self.dtype == DType::F64 { "; --dtype f32 needs half of it" } else { "" };
         for sentence in &sentences {
             output::error(&anyhow!(
                 "{sentence}{narrower}; --no-model compares nothing and is no failure"

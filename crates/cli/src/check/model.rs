@@ -2,15 +2,15 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use burn::tensor::{DType, Device};
 use indicatif::{ProgressBar, ProgressStyle};
 use pleach_layout::Layouts;
-use pleach_train::{
-    Decoder, DecoderConfig, Device, DeviceName, Family, Precision, load_decoder, read_config,
-};
+use pleach_train::decoder::{Decoder, DecoderConfig, Family, load_decoder, read_config};
 
 use super::measure::{self, Measured, Skipped};
 use super::memory::Demand;
 use super::{Check, Objective, table};
+use crate::device::DeviceName;
 use crate::input::Loaded;
 
 /// Layers of the seeded decoder: at one layer the union mask would look exact.
@@ -20,7 +20,7 @@ const SEEDED_LAYERS: usize = 2;
 pub(crate) struct Runner {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) seed: u64,
-    pub(crate) precision: Precision,
+    pub(crate) dtype: DType,
     pub(crate) device_name: DeviceName,
     device: Device,
     config: Option<DecoderConfig>,
@@ -30,11 +30,11 @@ pub(crate) struct Runner {
 impl Runner {
     pub(crate) fn open(check: &Check) -> Result<Self> {
         let device = check.device.open()?.autodiff();
-        check.device.check_precision(check.dtype)?;
+        check.device.check(check.dtype)?;
         Ok(Self {
             folder: check.model.clone(),
             seed: check.seed,
-            precision: check.dtype,
+            dtype: check.dtype,
             device_name: check.device,
             device,
             config: check.model.as_deref().map(read_config).transpose()?,
@@ -53,7 +53,7 @@ impl Runner {
             layouts.diverging().with_context(|| loaded.name.clone())?;
         }
         let config = self.config(vocabulary(loaded)?);
-        let demand = Demand { config: &config, precision: self.precision, union: check.with_union };
+        let demand = Demand { config: &config, dtype: self.dtype, union: check.with_union };
         let (needed, available) = (demand.needed(layouts)?, crate::free_memory::available());
         if !crate::free_memory::fits(needed, available) {
             let clip = demand.fitting_clip(&loaded.tree, available)?;
@@ -77,12 +77,12 @@ impl Runner {
         let seeded;
         let decoder = match (&self.folder, self.decoder.get()) {
             (None, _) => {
-                seeded = Decoder::seeded(config, self.seed, self.precision, &self.device)?;
+                seeded = Decoder::seeded(config, self.seed, self.dtype, &self.device)?;
                 &seeded
             }
             (Some(_), Some(decoder)) => decoder,
             (Some(folder), None) => {
-                let decoder = load_decoder(folder, self.precision, &self.device)?;
+                let decoder = load_decoder(folder, self.dtype, &self.device)?;
                 self.decoder.get_or_init(|| decoder)
             }
         };

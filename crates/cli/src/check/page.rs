@@ -2,7 +2,7 @@
 use anyhow::{Context, Result};
 use pleach_layout::{LayoutKind, Layouts};
 use pleach_picture::{Picture, PictureOptions, Theme};
-use pleach_train::{EvictionGap, Gap};
+use pleach_train::diagnostics::{EvictionGap, Gap};
 
 use pleach_tree::CacheSemantics;
 
@@ -27,7 +27,7 @@ pub(super) fn render(checked: &Checked) -> Result<String> {
             against: measured.against.into(),
             max_logp_difference: measured.equivalence.max_logp_difference,
             relative_gradient_error: measured.equivalence.relative_gradient_error,
-            dtype: measured.equivalence.dtype.clone(),
+            dtype: measured.equivalence.dtype.name().to_owned(),
             holds: measured.holds(),
         }),
         rollouts: checked
@@ -60,7 +60,12 @@ fn facts(checked: &Checked, measured: Option<&Measured>) -> Vec<Fact> {
     if let Some(measured) = measured {
         facts.push(Fact::new(
             "model",
-            format!("{} on {}, {}", measured.model, measured.device, measured.equivalence.dtype),
+            format!(
+                "{} on {}, {}",
+                measured.model,
+                measured.device,
+                measured.equivalence.dtype.name()
+            ),
         ));
     }
     if let Some(union) =

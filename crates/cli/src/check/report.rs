@@ -1,5 +1,9 @@
 use pleach_layout::{Certificate, ConditioningSummary, Eviction, LayoutKind, Stats};
-use pleach_train::{Gap, GapSummary, SdccCertificate, TermLogp};
+use pleach_train::{
+    diagnostics::{Gap, GapSummary},
+    evaluation::TermLogp,
+    objective::SdccCertificate,
+};
 use pleach_tree::{CacheSemantics, Fidelity};
 use serde::Serialize;
 
@@ -208,7 +212,7 @@ impl<'a> MeasuredReport<'a> {
             equivalence: EquivalenceReport {
                 max_logp_difference: equivalence.max_logp_difference,
                 relative_gradient_error: equivalence.relative_gradient_error,
-                dtype: &equivalence.dtype,
+                dtype: equivalence.dtype.name(),
                 against: measured.against,
                 holds: measured.holds(),
             },

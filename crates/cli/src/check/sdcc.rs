@@ -1,6 +1,6 @@
 //! The certificate of SDCC as a table for a person.
 use anyhow::Result;
-use pleach_train::{JunctionCertificate, SdccCertificate};
+use pleach_train::objective::{JunctionCertificate, SdccCertificate};
 
 use super::table::nats;
 use crate::output;

@@ -2,7 +2,7 @@
 use anyhow::Result;
 use pleach_harness::UsageCheck;
 use pleach_layout::{Account, Certificate, ConditioningSummary, LayoutKind};
-use pleach_train::{Gap, GapSummary};
+use pleach_train::diagnostics::{Gap, GapSummary};
 use pleach_tree::{ByKind, CacheSemantics};
 
 use super::facts::Facts;
@@ -204,7 +204,12 @@ pub(crate) fn certificate(
 
 fn model(measured: &Measured) -> Result<()> {
     let equivalence = &measured.equivalence;
-    output::line(format!("\n{} on {}, {}", measured.model, measured.device, equivalence.dtype))?;
+    output::line(format!(
+        "\n{} on {}, {}",
+        measured.model,
+        measured.device,
+        equivalence.dtype.name()
+    ))?;
     by_eviction(
         "compressed, by the next eviction",
         &measured.gap(&measured.compressed).until_eviction,
@@ -239,7 +244,7 @@ fn model(measured: &Measured) -> Result<()> {
     }
 }
 
-fn by_eviction(title: &str, gaps: &[pleach_train::EvictionGap]) -> Result<()> {
+fn by_eviction(title: &str, gaps: &[pleach_train::diagnostics::EvictionGap]) -> Result<()> {
     const SHOWN: usize = 12;
     if gaps.iter().all(|gap| gap.eviction.is_none()) {
         return Ok(());

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use pleach_layout::{ConditioningSummary, LayoutKind, Stats};
-use pleach_train::GapSummary;
+use pleach_train::diagnostics::GapSummary;
 use serde::Serialize;
 
 use super::Checked;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::flattened::{self, Flat};
 use crate::layouts::{LayoutKind, Layouts};
 use crate::trie::NodeId;
-use crate::{LayoutError, Term};
+use crate::{LayoutError, Term, TermId};
 
 /// How far the prefix of one loss term in a flattened layout is from the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,15 +72,6 @@ impl ConditioningSummary {
             max_leaked: max(|term| term.leaked),
         }
     }
-}
-
-/// A loss term of `compressed` that is predicted from other tokens there than the policy saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Diverging {
-    /// Id of the generation.
-    pub generation: u32,
-    /// Index of the target in the generation's output.
-    pub offset: u32,
 }
 
 impl Layouts<'_> {
@@ -228,7 +219,7 @@ impl Layouts<'_> {
     /// only if they are one node.
     ///
     /// ```
-    /// # use pleach_layout::Layouts;
+    /// # use pleach_layout::{Layouts, TermId};
     /// # use pleach_tree::{BranchTree, ReadOptions};
     /// # let records = r#"{"t":"header","version":1,"harness":"example","fidelity":"token"}
     /// # {"t":"segment","id":0,"role":"user","origin":"human","tokens":[5,6,7]}
@@ -242,15 +233,13 @@ impl Layouts<'_> {
     /// # "#;
     /// # let (tree, _) = BranchTree::read(records.as_bytes(), "example.jsonl", ReadOptions::STRICT)?;
     /// let diverging = Layouts::new(&tree)?.diverging()?;
-    /// let terms: Vec<(u32, u32)> =
-    ///     diverging.iter().map(|term| (term.generation, term.offset)).collect();
-    /// assert_eq!(terms, [(0, 0), (0, 1)]);
+    /// assert_eq!(diverging, [TermId::new(0, 0), TermId::new(0, 1)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// [`LayoutError::DivergingUnderKvEvict`]: there, equal token ids do not mean equal conditioning.
-    pub fn diverging(&self) -> Result<Vec<Diverging>, LayoutError> {
+    pub fn diverging(&self) -> Result<Vec<TermId>, LayoutError> {
         let (tree, forest) = (self.tree(), self.forest());
         if tree.header().cache == CacheSemantics::KvEvict {
             return Err(LayoutError::DivergingUnderKvEvict);
@@ -269,8 +258,7 @@ impl Layouts<'_> {
                         Some(before) => output.nodes.get(before as usize),
                     };
                     if path.get(term.source as usize) != live {
-                        diverging
-                            .push(Diverging { generation: term.generation, offset: term.offset });
+                        diverging.push(term.id());
                     }
                 }
             }

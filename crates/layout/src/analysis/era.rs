@@ -3,6 +3,7 @@ use pleach_tree::{BranchTree, ContextId, GenerationId, Operation};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::TermId;
 use crate::layouts::Layouts;
 
 /// Where a sampled token stands between the evictions of its thread.
@@ -24,6 +25,13 @@ pub struct Era {
     pub next: Option<u32>,
     /// Tokens sampled in the thread between the token and that eviction.
     pub until: Option<u32>,
+}
+
+impl Era {
+    /// The token's name, which is that of its loss term.
+    pub fn id(&self) -> TermId {
+        TermId::new(self.generation, self.offset)
+    }
 }
 
 impl Layouts<'_> {

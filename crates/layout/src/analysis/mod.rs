@@ -7,6 +7,6 @@ mod places;
 
 pub use account::{Account, Eviction, LayoutStats, PackedStats, Stats};
 pub use certificate::Certificate;
-pub use conditioning::{Conditioning, ConditioningSummary, Diverging};
+pub use conditioning::{Conditioning, ConditioningSummary};
 pub use era::Era;
 pub use places::{EvictionPlace, GenerationPlace};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pleach_layout::{LayoutError, Layouts};
+use pleach_layout::{LayoutError, Layouts, TermId};
 use pleach_tree::{BranchTree, ReadOptions};
 use serde_json::Value;
 
@@ -11,23 +11,22 @@ fn tree(records: &str) -> BranchTree {
     BranchTree::read(records.as_bytes(), "test.jsonl", ReadOptions::STRICT).unwrap().0
 }
 
-fn found(tree: &BranchTree) -> BTreeSet<(u32, u32)> {
+fn found(tree: &BranchTree) -> BTreeSet<TermId> {
     let terms = Layouts::new(tree).unwrap().diverging().unwrap();
-    let set: BTreeSet<(u32, u32)> =
-        terms.iter().map(|term| (term.generation, term.offset)).collect();
+    let set: BTreeSet<TermId> = terms.iter().copied().collect();
     assert_eq!(set.len(), terms.len(), "no term is listed twice");
     set
 }
 
 /// The prefix of every compressed term against the live view, token by token.
-fn naive(tree: &BranchTree) -> BTreeSet<(u32, u32)> {
+fn naive(tree: &BranchTree) -> BTreeSet<TermId> {
     let mut diverging = BTreeSet::new();
     for sequence in Layouts::new(tree).unwrap().compressed().unwrap().sequences {
         for term in sequence.terms {
             let view = tree.view(pleach_tree::GenerationId(term.generation)).unwrap();
             let live = &view.tokens()[..view.context().tokens() + term.offset as usize];
             if sequence.tokens[..=term.source as usize] != *live {
-                diverging.insert((term.generation, term.offset));
+                diverging.insert(term.id());
             }
         }
     }
@@ -53,7 +52,7 @@ fn replaced(with: &str) -> BranchTree {
 
 #[test]
 fn what_stands_behind_the_hole_diverges_and_what_was_sampled_after_it_does_not() {
-    assert_eq!(found(&replaced("[4]")), BTreeSet::from([(0, 0), (0, 1)]));
+    assert_eq!(found(&replaced("[4]")), BTreeSet::from([TermId::new(0, 0), TermId::new(0, 1)]));
 }
 
 #[test]
@@ -85,9 +84,10 @@ fn the_vectors_name_the_same_terms_and_so_does_a_comparison_token_by_token() {
         let Ok(expected) = std::fs::read(folder.join("expected.json")) else { continue };
         let expected: Value = serde_json::from_slice(&expected).unwrap();
         let Some(residuals) = expected["models"]["llama"]["sdcc_kl"].as_array() else { continue };
-        let expected: BTreeSet<(u32, u32)> = residuals
+        let expected: BTreeSet<TermId> = residuals
             .iter()
-            .map(|term| (term[0].as_u64().unwrap() as u32, term[1].as_u64().unwrap() as u32))
+            .map(|term| [0, 1].map(|at| term[at].as_u64().unwrap() as u32))
+            .map(|[generation, offset]| TermId::new(generation, offset))
             .collect();
         let (tree, _) =
             BranchTree::open(folder.join("records.jsonl"), ReadOptions::STRICT).unwrap();

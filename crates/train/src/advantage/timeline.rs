@@ -3,7 +3,7 @@ use crate::{
     batch::BatchTerms,
     error::{ObjectiveError, TrainError},
 };
-use pleach_layout::{Era, Layouts};
+use pleach_layout::{Era, Layouts, TermId};
 use pleach_tree::{GenerationId, Outcome, Status};
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use std::collections::HashMap;
 pub struct Timeline {
     /// The rollout.
     pub rollout: String,
-    /// Generation and offset of each token.
-    pub ids: Vec<(u32, u32)>,
+    /// Which sampled tokens they are.
+    pub ids: Vec<TermId>,
     /// First token of each segment, and the number of tokens; a segment ends where an eviction or
     /// another thread begins.
     pub bounds: Vec<usize>,
@@ -55,8 +55,8 @@ impl Timelines {
                 .collect(),
             rollout_of,
         };
-        let eras: HashMap<(u32, u32), Era> =
-            layouts.eras().into_iter().map(|era| ((era.generation, era.offset), era)).collect();
+        let eras: HashMap<TermId, Era> =
+            layouts.eras().into_iter().map(|era| (era.id(), era)).collect();
         let mut open = vec![None; timelines.rollouts.len()];
         for view in tree.views() {
             let (generation, thread) = (view.generation().id.0, view.generation().thread.as_str());
@@ -69,13 +69,14 @@ impl Timelines {
                     continue;
                 }
                 let timeline = &mut timelines.rollouts[rollout];
-                let eviction = eras.get(&(generation, token.offset)).and_then(|era| era.eviction);
+                let eviction =
+                    eras.get(&TermId::new(generation, token.offset)).and_then(|era| era.eviction);
                 let segment = Some((thread, eviction));
                 if open[rollout] != segment {
                     timeline.bounds.push(timeline.ids.len());
                     open[rollout] = segment;
                 }
-                timeline.ids.push((generation, token.offset));
+                timeline.ids.push(TermId::new(generation, token.offset));
             }
         }
         for timeline in &mut timelines.rollouts {
@@ -137,7 +138,8 @@ impl Timelines {
         terms.places()?;
         let mut weighted = terms.clone();
         let mut advantages = Vec::with_capacity(terms.len());
-        for (&(generation, offset), weight) in terms.ids.iter().zip(&mut weighted.weights) {
+        for (&TermId { generation, offset }, weight) in terms.ids.iter().zip(&mut weighted.weights)
+        {
             let rollout = self
                 .rollout_of
                 .get(&generation)
@@ -173,7 +175,7 @@ impl Timelines {
             .into());
         }
         let ids = self.rollouts.iter().flat_map(|timeline| &timeline.ids);
-        let known: HashMap<(u32, u32), f64> =
+        let known: HashMap<TermId, f64> =
             ids.copied().zip(per_token.iter().flatten().copied()).collect();
         Ok(terms.ids.iter().map(|id| known.get(id).copied().unwrap_or_default()).collect())
     }
@@ -198,10 +200,9 @@ impl Timelines {
             .into());
         }
         let places = terms.places()?;
-        let find = |&(generation, offset): &(u32, u32)| -> Result<f64, TrainError> {
-            let at = places
-                .get(&(generation, offset))
-                .ok_or(TrainError::TermsDiffer { generation, offset })?;
+        let find = |id: &TermId| -> Result<f64, TrainError> {
+            let TermId { generation, offset } = *id;
+            let at = places.get(id).ok_or(TrainError::TermsDiffer { generation, offset })?;
             Ok(per_term[*at])
         };
         self.rollouts.iter().map(|timeline| timeline.ids.iter().map(find).collect()).collect()
@@ -213,7 +214,7 @@ impl Timelines {
 pub fn recorded_log_probabilities(layouts: &Layouts<'_>, terms: &BatchTerms) -> Vec<f64> {
     let tree = layouts.tree();
     let mut outputs: HashMap<u32, Vec<f64>> = HashMap::new();
-    let of = |&(generation, offset): &(u32, u32)| {
+    let of = |&TermId { generation, offset }: &TermId| {
         let known = outputs.entry(generation).or_insert_with(|| {
             let view = tree.view(GenerationId(generation));
             let logp = |token: pleach_tree::OutputToken| {

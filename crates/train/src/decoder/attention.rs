@@ -2,7 +2,7 @@ use super::{
     Builder,
     layers::{Projection, RmsNorm},
 };
-use crate::{config::DecoderConfig, error::TrainError};
+use crate::{decoder::DecoderConfig, error::TrainError};
 use burn::{module::Module, tensor::Tensor};
 use pleach_kernels::{AttentionConfig, Rotary, TreeMask, ViewMask, tree_attention, view_attention};
 

@@ -1,5 +1,5 @@
 use super::{Builder, layers::Projection};
-use crate::{config::DecoderConfig, error::TrainError};
+use crate::{decoder::DecoderConfig, error::TrainError};
 use burn::{module::Module, tensor::Tensor};
 
 /// The gated feed-forward block, `down(silu(gate(x)) * up(x))`. Formula: arXiv 2002.05202.

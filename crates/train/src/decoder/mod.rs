@@ -1,20 +1,22 @@
+//! A decoder of the Llama, Qwen2 or Qwen3 family, its configuration, and Hugging Face checkpoints.
 mod attention;
+mod checkpoint;
+mod config;
 mod feed_forward;
 mod layers;
 mod replay;
 mod seeded;
 mod weights;
 
+pub use checkpoint::{load_decoder, read_config};
+pub use config::{DecoderConfig, Family, RopeScaling};
 pub(crate) use weights::{Builder, WeightSource};
 
-use crate::{
-    batch::Batch, config::DecoderConfig, error::TrainError, model::CausalModel,
-    precision::Precision,
-};
+use crate::{batch::Batch, error::TrainError, model::CausalModel};
 use attention::{Conditioning, SelfAttention};
 use burn::{
     module::Module,
-    tensor::{Device, Int, Tensor},
+    tensor::{DType, Device, Int, Tensor},
 };
 use feed_forward::SwiGlu;
 pub use layers::RmsNorm;
@@ -54,25 +56,28 @@ impl Decoder {
     /// A decoder with seeded weights, the same on every machine and device.
     ///
     /// # Errors
-    /// A configuration that no model can have.
+    /// A configuration that no model can have, and a dtype other than float32 and float64.
     pub fn seeded(
         config: DecoderConfig,
         seed: u64,
-        precision: Precision,
+        dtype: DType,
         device: &Device,
     ) -> Result<Self, TrainError> {
-        Self::build(config, &mut seeded::SeededWeights::new(seed), precision, device)
+        Self::build(config, &mut seeded::SeededWeights::new(seed), dtype, device)
     }
 
     /// A decoder whose parameters come from `source`, asked for by name.
     pub(crate) fn build(
         config: DecoderConfig,
         source: &mut dyn WeightSource,
-        precision: Precision,
+        dtype: DType,
         device: &Device,
     ) -> Result<Self, TrainError> {
         config.validate()?;
-        let mut builder = Builder::new(source, precision, device);
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            return Err(TrainError::Dtype { what: "a decoder's parameters", dtype });
+        }
+        let mut builder = Builder::new(source, dtype, device);
         let size = [config.vocab_size, config.hidden_size];
         let embed_tokens = Embedding::build("model.embed_tokens", size, &mut builder)?;
         let mut layers = Vec::with_capacity(config.layers);

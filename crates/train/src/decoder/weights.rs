@@ -1,7 +1,7 @@
-use crate::{error::TrainError, precision::Precision};
+use crate::error::TrainError;
 use burn::{
     module::Param,
-    tensor::{Device, Tensor, TensorData},
+    tensor::{DType, Device, Tensor, TensorData},
 };
 
 /// Where a decoder's parameters come from: a checkpoint, or a seed.
@@ -13,17 +13,13 @@ pub(crate) trait WeightSource {
 /// Turns values into parameters of one dtype on one device.
 pub(crate) struct Builder<'a> {
     source: &'a mut dyn WeightSource,
-    precision: Precision,
+    dtype: DType,
     device: &'a Device,
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(
-        source: &'a mut dyn WeightSource,
-        precision: Precision,
-        device: &'a Device,
-    ) -> Self {
-        Self { source, precision, device }
+    pub(crate) fn new(source: &'a mut dyn WeightSource, dtype: DType, device: &'a Device) -> Self {
+        Self { source, dtype, device }
     }
 
     pub(crate) fn parameter<const D: usize>(
@@ -32,7 +28,7 @@ impl<'a> Builder<'a> {
         shape: [usize; D],
     ) -> Result<Param<Tensor<D>>, TrainError> {
         let data = self.source.take(name, &shape)?;
-        let options = (self.device, self.precision.dtype());
+        let options = (self.device, self.dtype);
         Ok(Param::from_tensor(Tensor::from_data(data, options)))
     }
 }

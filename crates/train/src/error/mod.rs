@@ -2,6 +2,7 @@ mod objective;
 
 pub use objective::ObjectiveError;
 
+use burn::tensor::DType;
 use pleach_kernels::KernelError;
 use pleach_layout::LayoutError;
 use std::path::PathBuf;
@@ -19,41 +20,13 @@ pub enum TrainError {
     /// Attention refused its mask or tensors.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// No device has this name.
-    #[error("no device is called `{name}`: use flex, ndarray, wgpu or cuda")]
-    UnknownDevice {
-        /// The name that was given.
-        name: String,
-    },
-    /// The device's support is not compiled in.
-    #[error("device `{name}` is not built in: build with `--features {name}`")]
-    DeviceNotBuilt {
-        /// Name of the device and of its feature.
-        name: &'static str,
-    },
-    /// The device's support is compiled in but the machine has no such device.
-    #[error("device `{name}` is built in but this machine has none: {advice}")]
-    DeviceAbsent {
-        /// Name of the device.
-        name: &'static str,
-        /// What may help.
-        advice: &'static str,
-    },
-    /// The dtype cannot be computed in on the device.
-    #[error("{precision} is not available on device `{device}`: use {advice}")]
-    PrecisionUnavailable {
+    /// A dtype that nothing is trained in here.
+    #[error("{what} cannot be in {dtype:?}: use DType::F32 or DType::F64")]
+    Dtype {
+        /// What was to be in it.
+        what: &'static str,
         /// The dtype that was asked for.
-        precision: &'static str,
-        /// Name of the device.
-        device: String,
-        /// What works instead.
-        advice: &'static str,
-    },
-    /// No dtype has this name.
-    #[error("no dtype is called `{name}`: use f32 or f64")]
-    UnknownPrecision {
-        /// The name that was given.
-        name: String,
+        dtype: DType,
     },
     /// A file cannot be read or written.
     #[error("{}: {message}", path.display())]
@@ -175,11 +148,14 @@ pub enum TrainError {
     },
     /// A loss that no parameter can be trained by.
     #[error(
-        "the loss of {terms} terms depends on no trainable parameter: unfreeze parameters, or take `log_probabilities`, which needs no gradients"
+        "the loss depends on no trainable parameter: unfreeze parameters, or take `log_probabilities`, which needs no gradients"
     )]
-    Untracked {
-        /// Number of terms.
-        terms: usize,
+    Untracked,
+    /// A loss on a device that records nothing for a backward pass.
+    #[error("{device} has no autodiff: make the model on `device.autodiff()`")]
+    NoAutodiff {
+        /// Device of the loss.
+        device: String,
     },
     /// A chunk size of 0.
     #[error("a chunk of 0 loss terms computes nothing: use at least 1")]

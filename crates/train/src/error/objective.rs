@@ -90,6 +90,20 @@ pub enum ObjectiveError {
         /// How many were given.
         found: usize,
     },
+    /// A term that reads a hidden state that is not there.
+    #[error(
+        "generation {generation}, offset {offset}: the term reads row {row} of {rows} hidden states: take the terms of the batch that is run"
+    )]
+    TermRow {
+        /// Generation of the term.
+        generation: u32,
+        /// Offset of the term.
+        offset: u32,
+        /// The row that it reads.
+        row: i64,
+        /// Rows that there are.
+        rows: usize,
+    },
     /// A number of a term that cannot be computed with.
     #[error(
         "generation {generation}, offset {offset}: {what} {value} is not finite: record it, or give the term weight 0"

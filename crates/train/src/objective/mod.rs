@@ -1,3 +1,4 @@
+//! Losses over the loss terms of a batch: each a configuration, a module and a `forward`.
 mod divergence;
 mod head;
 mod logits;

@@ -79,9 +79,10 @@ impl Nll {
     /// `hidden_btc`: `[batch, time, width]`, from [`CausalModel::hidden`].
     ///
     /// # Errors
-    /// A chunk of 0; weights that are not all 0 under a sum that is not positive and finite;
+    /// A chunk of 0; terms whose arrays do not fit each other, or of a weight that is no number;
+    /// weights that are not all 0 under a sum that is not positive and finite;
     /// targets outside the vocabulary; a loss that is not finite, since a target of another weight
-    /// than 0 is impossible: [`log_probabilities`](crate::log_probabilities) says which.
+    /// than 0 is impossible: [`log_probabilities`](crate::evaluation::log_probabilities) says which.
     pub fn forward_hidden<M: CausalModel>(
         &self,
         model: &M,
@@ -105,6 +106,7 @@ impl Nll {
             return Err(TrainError::EmptyChunk);
         }
         let hidden_nc = flat(hidden_btc);
+        terms.check(hidden_nc.dims()[0])?;
         let device = hidden_nc.device().without_autodiff();
         if terms.is_empty() {
             let logp_n = Tensor::from_data(

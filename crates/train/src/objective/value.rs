@@ -5,12 +5,11 @@ use super::{
 use crate::{
     batch::BatchTerms,
     error::{ObjectiveError, TrainError},
-    precision::Precision,
 };
 use burn::{
     config::Config,
     module::{Module, Param},
-    tensor::{Device, Int, Tensor, TensorData},
+    tensor::{DType, Device, Int, Tensor, TensorData},
 };
 
 /// Configuration of [`ValueHead`].
@@ -31,8 +30,8 @@ pub struct ValueHeadConfig {
 
 impl ValueHeadConfig {
     /// A head that says 0 everywhere, so that training starts without a bias of its own.
-    pub fn init(&self, precision: Precision, device: &Device) -> ValueHead {
-        let options = (device, precision.dtype());
+    pub fn init(&self, dtype: DType, device: &Device) -> ValueHead {
+        let options = (device, dtype);
         ValueHead {
             weight_c: Param::from_tensor(Tensor::zeros([self.width], options)),
             bias_1: Param::from_tensor(Tensor::zeros([1], options)),
@@ -124,6 +123,8 @@ impl ValueHead {
         old: &[f64],
         returns: &[f64],
     ) -> Result<ValueOutput, TrainError> {
+        let [b, t, _] = hidden_btc.dims();
+        terms.check(b * t)?;
         let old = super::policy_gradient::checked(old, terms, "old value")?;
         let returns = super::policy_gradient::checked(returns, terms, "return")?;
         if let Some(clip) = self.clip.filter(|clip| !(clip.is_finite() && *clip > 0.0)) {

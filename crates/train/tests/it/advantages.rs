@@ -8,9 +8,12 @@ use crate::fixtures::{
     table,
 };
 use pleach_train::{
-    AdvantageConfig, Baseline, Batch, NllConfig, ObjectiveError, Overlong, Reduction,
-    RolloutOutcome, Scale, TrainError, group_advantages, pad_sequences, segment_mean_weights,
-    token_level_weights,
+    Batch, ObjectiveError, TrainError,
+    advantage::{
+        AdvantageConfig, Baseline, Overlong, RolloutOutcome, Scale, group_advantages,
+        pad_sequences, segment_mean_weights, token_level_weights,
+    },
+    objective::{NllConfig, Reduction},
 };
 
 fn rollouts(rewards: &[f64], segments: &[usize]) -> Vec<RolloutOutcome> {

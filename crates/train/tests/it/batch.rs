@@ -1,20 +1,23 @@
 //! Contract: a batch pads rows so that padding sees nothing and nobody sees it, and refuses
 //! sequences that cannot be.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::{
     causal,
     table::{self, Table, VOCABULARY},
 };
+use burn::tensor::DType;
 use burn::tensor::Device;
 use pleach_kernels::KernelError;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision,
-    TrainError,
+    Batch, CausalModel, TrainError,
+    decoder::{Decoder, DecoderConfig, Family},
+    objective::NllConfig,
 };
 
 fn device() -> Device {
-    DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap()
+    cpu()
 }
 
 fn refuse(change: impl Fn(&mut Sequence)) -> TrainError {
@@ -27,8 +30,8 @@ fn refuse(change: impl Fn(&mut Sequence)) -> TrainError {
 fn rows_are_padded_to_the_longest() {
     let batch = Batch::new(&[&causal(&[9, 8]), &causal(&[1, 2, 3, 4])], &device()).unwrap();
     assert_eq!(batch.dims(), [2, 4]);
-    assert_eq!(batch.mask().row_ends(0), Some(&[2, 2, 2, 3][..]));
-    assert_eq!(batch.position_rows(), [[0, 1, 0, 0], [0, 1, 2, 3]]);
+    assert_eq!(batch.mask().rows().row(0).unwrap().ends, [2, 2, 2, 3]);
+    assert_eq!(batch.position_rows(), [vec![0, 1], vec![0, 1, 2, 3]]);
     assert_eq!(
         batch.tokens_bt().into_data().iter::<i64>().collect::<Vec<_>>(),
         [9, 8, 0, 0, 1, 2, 3, 4]
@@ -71,10 +74,22 @@ fn an_end_inside_the_padding_is_refused() {
 fn a_windowed_mask_is_planned_once_per_batch() {
     let batch = Batch::new(&[&causal(&[1, 2, 3, 4]), &causal(&[5, 6])], &device()).unwrap();
     let plan = |batch: &Batch, window| {
-        batch.windowed_mask(window).unwrap().row_positions(0).map(<[i32]>::as_ptr)
+        batch
+            .windowed_mask(window)
+            .unwrap()
+            .rows()
+            .row(0)
+            .unwrap()
+            .window
+            .unwrap()
+            .positions
+            .as_ptr()
     };
     assert_eq!(batch.windowed_mask(2).unwrap().window(), Some(2));
-    assert_eq!(batch.windowed_mask(2).unwrap().row_positions(1), Some(&[0, 1, 0, 0][..]));
+    assert_eq!(
+        batch.windowed_mask(2).unwrap().rows().row(1).unwrap().window.unwrap().positions,
+        [0, 1, 0, 0]
+    );
     assert_eq!(plan(&batch, 2), plan(&batch, 2));
     assert_eq!(plan(&batch, 2), plan(&batch.clone(), 2));
     assert_ne!(plan(&batch, 2), plan(&batch, 3));
@@ -85,7 +100,7 @@ fn a_windowed_mask_is_planned_once_per_batch() {
 #[test]
 fn a_token_outside_the_vocabulary_is_an_error_and_no_panic() {
     let config = DecoderConfig::small(Family::Llama, 10, 1);
-    let model = Decoder::seeded(config, 1, Precision::F32, &device()).unwrap();
+    let model = Decoder::seeded(config, 1, DType::F32, &device()).unwrap();
     let batch = Batch::new(&[&causal(&[1, 10])], &device()).unwrap();
     let found = model.hidden(&batch).unwrap_err();
     assert_eq!(found, TrainError::Vocabulary { token: 10, vocabulary: 10 });

@@ -2,17 +2,20 @@
 //! saved; a missing, unexpected or wrongly shaped tensor is an error that names tensor and file;
 //! gradients are saved under the checkpoint's own names and shapes.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::{
     causal,
     near::{self, assert_all_near},
     read_gradients,
 };
+use burn::tensor::DType;
 use burn::tensor::Device;
 use burn_store::{ModuleSnapshot, SafetensorsStore};
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, TrainError, evaluate, load_decoder,
-    log_probabilities, read_config,
+    TrainError,
+    decoder::{Decoder, DecoderConfig, Family, load_decoder, read_config},
+    evaluation::{evaluate, log_probabilities},
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use std::{
@@ -26,11 +29,11 @@ use tempfile::TempDir;
 type Stored = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
 fn device() -> Device {
-    DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap()
+    cpu()
 }
 
 fn decoder(family: Family) -> Decoder {
-    Decoder::seeded(DecoderConfig::small(family, 19, 2), 3, Precision::F32, &device()).unwrap()
+    Decoder::seeded(DecoderConfig::small(family, 19, 2), 3, DType::F32, &device()).unwrap()
 }
 
 fn config_json(family: Family) -> String {
@@ -87,7 +90,7 @@ fn edit(folder: &TempDir, change: impl Fn(&mut Stored)) {
 }
 
 fn load(folder: &TempDir) -> Result<Decoder, TrainError> {
-    load_decoder(folder.path(), Precision::F64, &device())
+    load_decoder(folder.path(), DType::F64, &device())
 }
 
 fn sequence() -> Sequence {
@@ -280,10 +283,10 @@ fn saved_gradients_read_back_in_their_dtype() {
     let gradients = evaluate(&model, &[sequence()], &mut |_| {}).unwrap().gradients;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gradients.safetensors");
-    gradients.save(&path, Precision::F64).unwrap();
+    gradients.save(&path, DType::F64).unwrap();
     assert_eq!(read_gradients(&path), gradients);
-    gradients.save(&path, Precision::F32).unwrap();
+    gradients.save(&path, DType::F32).unwrap();
     assert!(read(&path).values().all(|(dtype, _, _)| *dtype == Dtype::F32));
-    let found = gradients.save(&folder.path().join("no/such/folder"), Precision::F64).unwrap_err();
+    let found = gradients.save(&folder.path().join("no/such/folder"), DType::F64).unwrap_err();
     assert!(found.to_string().contains("choose a path that can be written"), "{found}");
 }

@@ -8,10 +8,17 @@ use crate::fixtures::{
 use burn::tensor::Tensor;
 use pleach_layout::{LayoutKind, Layouts};
 use pleach_train::{
-    AdvantageConfig, Batch, BatchTerms, CausalModel, DivergenceConfig, DivergenceKind, GaeConfig,
-    GaeOutput, HindsightTemplate, NllConfig, Pairs, PolicyGradientConfig, PolicySignal, Query,
-    Reduction, SdSearchConfig, SdccBatch, SdccConfig, Teacher, Timelines, ValueHeadConfig,
-    collect_gradients, gae, group_advantages, hindsight, recorded_log_probabilities,
+    Batch, BatchTerms, CausalModel,
+    advantage::{
+        AdvantageConfig, GaeConfig, GaeOutput, Timelines, gae, group_advantages,
+        recorded_log_probabilities,
+    },
+    equivalence::collect_gradients,
+    objective::{
+        DivergenceConfig, DivergenceKind, HindsightTemplate, NllConfig, Pairs,
+        PolicyGradientConfig, PolicySignal, Query, Reduction, SdSearchConfig, SdccBatch,
+        SdccConfig, Teacher, ValueHeadConfig, hindsight,
+    },
 };
 use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 

@@ -1,10 +1,13 @@
 //! Contract: every key of a `config.json` is used, or known not to change the function, or an error
 //! that names file and key.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::near::{FORMULA, assert_near};
+use burn::tensor::DType;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, RopeScaling, TrainError,
-    Workload,
+    TrainError,
+    decoder::{Decoder, DecoderConfig, Family, RopeScaling},
+    memory::{MemoryEstimate, Workload},
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -204,13 +207,12 @@ fn absurd_sizes_are_refused_by_name_before_anything_is_allocated() {
         );
     }
     let mut config = DecoderConfig::small(Family::Llama, (1 << 31) + 1, 1);
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    let found =
-        Decoder::seeded(config.clone(), 1, Precision::F32, &device).unwrap_err().to_string();
+    let device = cpu();
+    let found = Decoder::seeded(config.clone(), 1, DType::F32, &device).unwrap_err().to_string();
     assert!(found.contains("vocab_size is 2147483649: give at most 2147483648"), "{found}");
     (config.vocab_size, config.layers, config.windows) =
         (10, (1 << 16) + 1, vec![None; (1 << 16) + 1]);
-    let found = Decoder::seeded(config, 1, Precision::F32, &device).unwrap_err().to_string();
+    let found = Decoder::seeded(config, 1, DType::F32, &device).unwrap_err().to_string();
     assert!(found.contains("layers is 65537: give at most 65536"), "{found}");
 }
 
@@ -228,18 +230,10 @@ fn what_a_huge_model_needs_is_counted_without_overflow() {
     assert_eq!(huge.parameters(), u64::MAX);
     for gradients in [false, true] {
         let workload = Workload { rows: 1, time: usize::MAX, terms: usize::MAX, batches: 2 };
+        assert_eq!(MemoryEstimate::new(&huge, DType::F64, workload, gradients).total(), u64::MAX);
+        assert_eq!(MemoryEstimate::replay(&huge, DType::F64, workload, u64::MAX).total(), u64::MAX);
         assert_eq!(
-            MemoryEstimate::new(&huge, Precision::F64, workload, gradients).total(),
-            u64::MAX
-        );
-        assert_eq!(
-            MemoryEstimate::replay(&huge, Precision::F64, workload, u64::MAX).total(),
-            u64::MAX
-        );
-        assert_eq!(
-            MemoryEstimate::union(&huge, Precision::F64, workload)
-                .beside_gradients(&huge, 2)
-                .total(),
+            MemoryEstimate::union(&huge, DType::F64, workload).beside_gradients(&huge, 2).total(),
             u64::MAX
         );
     }

@@ -3,23 +3,22 @@
 
 use crate::fixtures::{
     causal,
+    device::{On, cpu},
     near::{self, assert_all_near},
-    opened,
 };
+use burn::tensor::{DType, Device};
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Evaluation, Family, Precision, TrainError, compare,
-    evaluate, log_probabilities, relative_gradient_error,
+    TrainError,
+    decoder::{Decoder, DecoderConfig, Family},
+    equivalence::{compare, relative_gradient_error},
+    evaluation::{Evaluation, evaluate, log_probabilities},
 };
 
 const FAMILIES: [Family; 3] = [Family::Llama, Family::Qwen2, Family::Qwen3];
 
-fn cpu() -> DeviceName {
-    DeviceName::ALL.into_iter().find(|name| name.open().is_ok()).unwrap()
-}
-
-fn model(config: DecoderConfig, precision: Precision, device: DeviceName) -> Decoder {
-    Decoder::seeded(config, 42, precision, &device.open().unwrap()).unwrap()
+fn model(config: DecoderConfig, dtype: DType, device: &Device) -> Decoder {
+    Decoder::seeded(config, 42, dtype, device).unwrap()
 }
 
 fn term(source: u32, target: u32, generation: u32) -> Term {
@@ -55,7 +54,7 @@ fn worst(found: &Evaluation, expected: &Evaluation) -> f64 {
 
 #[test]
 fn a_seed_gives_the_same_decoder_everywhere() {
-    let model = model(DecoderConfig::small(Family::Llama, 50, 2), Precision::F64, cpu());
+    let model = model(DecoderConfig::small(Family::Llama, 50, 2), DType::F64, &cpu());
     let found = log_probabilities(&model, &[packed()], &mut |_| {}).unwrap();
     let found: Vec<f64> = found.iter().map(|term| term.logp).collect();
     let expected =
@@ -68,11 +67,11 @@ fn packed_equals_segments_with_sliding_windows() {
     for family in FAMILIES {
         let mut config = DecoderConfig::small(family, 50, 3);
         config.windows = vec![Some(2), None, Some(3)];
-        let windowed = model(config, Precision::F64, cpu());
+        let windowed = model(config, DType::F64, &cpu());
         let found = compare(&windowed, &[packed()], &segments(), &mut |_, _| {}).unwrap();
         assert!(found.max_logp_difference <= near::LOGP, "{family:?}: {found:?}");
         assert!(found.relative_gradient_error <= near::GRADIENT, "{family:?}: {found:?}");
-        let full = model(DecoderConfig::small(family, 50, 3), Precision::F64, cpu());
+        let full = model(DecoderConfig::small(family, 50, 3), DType::F64, &cpu());
         assert!(worst(&run(&windowed), &run(&full)) > 1e-3, "a window must change something");
     }
 }
@@ -81,8 +80,8 @@ fn packed_equals_segments_with_sliding_windows() {
 fn float32_follows_float64() {
     for family in FAMILIES {
         let config = DecoderConfig::small(family, 50, 2);
-        let single = run(&model(config.clone(), Precision::F32, cpu()));
-        let double = run(&model(config, Precision::F64, cpu()));
+        let single = run(&model(config.clone(), DType::F32, &cpu()));
+        let double = run(&model(config, DType::F64, &cpu()));
         let difference = worst(&single, &double);
         assert!(difference > 0.0 && difference <= near::LOGP_SINGLE, "{family:?}: {difference:e}");
         let error = relative_gradient_error(&double.gradients, &single.gradients);
@@ -94,57 +93,18 @@ fn float32_follows_float64() {
 fn every_device_gives_the_same_gradients() {
     for family in FAMILIES {
         let config = DecoderConfig::small(family, 50, 2);
-        let expected = run(&model(config.clone(), Precision::F64, cpu()));
-        for device in DeviceName::ALL {
-            let Some(precision) = available(device) else { continue };
-            let found = run(&model(config.clone(), precision, device));
-            let (logp, gradient) = match precision {
-                Precision::F64 => (near::LOGP, near::GRADIENT),
-                Precision::F32 => (near::LOGP_SINGLE, near::GRADIENT_SINGLE),
+        let expected = run(&model(config.clone(), DType::F64, &cpu()));
+        for on in On::ALL {
+            let Some(device) = on.open() else { continue };
+            let found = run(&model(config.clone(), on.dtype(), &device));
+            let (logp, gradient) = match on.dtype() {
+                DType::F64 => (near::LOGP, near::GRADIENT),
+                _ => (near::LOGP_SINGLE, near::GRADIENT_SINGLE),
             };
-            assert!(worst(&found, &expected) <= logp, "{family:?} on {device}");
+            assert!(worst(&found, &expected) <= logp, "{family:?} on {on:?}");
             let error = relative_gradient_error(&expected.gradients, &found.gradients);
-            assert!(error <= gradient, "{family:?} on {device}: {error:e}");
+            assert!(error <= gradient, "{family:?} on {on:?}: {error:e}");
         }
-    }
-}
-
-/// The best precision of a device, or `None` with a note on stderr.
-fn available(device: DeviceName) -> Option<Precision> {
-    opened(device)?;
-    [Precision::F64, Precision::F32].into_iter().find(|&p| device.check_precision(p).is_ok())
-}
-
-#[test]
-fn devices_and_dtypes_have_names() {
-    for device in DeviceName::ALL {
-        assert_eq!(device.name().parse(), Ok(device));
-    }
-    assert_eq!("f64".parse(), Ok(Precision::F64));
-    assert!(
-        "tpu"
-            .parse::<DeviceName>()
-            .unwrap_err()
-            .to_string()
-            .contains("use flex, ndarray, wgpu or cuda")
-    );
-    assert!("f16".parse::<Precision>().unwrap_err().to_string().contains("use f32 or f64"));
-    for device in [DeviceName::Wgpu, DeviceName::Cuda] {
-        assert!(
-            matches!(
-                device.check_precision(Precision::F64),
-                Err(TrainError::PrecisionUnavailable { .. })
-            ),
-            "{device}"
-        );
-        assert_eq!(device.check_precision(Precision::F32), Ok(()));
-    }
-    if cfg!(not(feature = "cuda")) {
-        let found = DeviceName::Cuda.open().unwrap_err();
-        assert_eq!(
-            found.to_string(),
-            "device `cuda` is not built in: build with `--features cuda`"
-        );
     }
 }
 
@@ -153,7 +113,7 @@ fn impossible_configurations_are_refused() {
     let attempt = |change: &dyn Fn(&mut DecoderConfig)| {
         let mut config = DecoderConfig::small(Family::Llama, 10, 2);
         change(&mut config);
-        Decoder::seeded(config, 1, Precision::F32, &cpu().open().unwrap()).map(|_| ()).unwrap_err()
+        Decoder::seeded(config, 1, DType::F32, &cpu()).map(|_| ()).unwrap_err()
     };
     for change in [
         (|config| config.heads = 3) as fn(&mut DecoderConfig),
@@ -172,8 +132,17 @@ fn impossible_configurations_are_refused() {
 fn parameters_are_counted() {
     for family in FAMILIES {
         let config = DecoderConfig::small(family, 50, 2);
-        let counted =
-            burn::module::Module::num_params(&model(config.clone(), Precision::F32, cpu()));
+        let counted = burn::module::Module::num_params(&model(config.clone(), DType::F32, &cpu()));
         assert_eq!(config.parameters(), counted as u64, "{family:?}");
     }
+}
+
+#[test]
+fn dtypes_that_no_parameter_is_held_in_are_refused() {
+    let config = DecoderConfig::small(Family::Llama, 9, 1);
+    let refused = Decoder::seeded(config, 0, DType::I64, &cpu()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "a decoder's parameters cannot be in I64: use DType::F32 or DType::F64"
+    );
 }

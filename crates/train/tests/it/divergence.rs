@@ -12,8 +12,10 @@ use crate::fixtures::{
 };
 use burn::tensor::{DType, Tensor, TensorData};
 use pleach_train::{
-    CausalModel, Divergence, DivergenceConfig, DivergenceKind, ObjectiveError, Pairs, Reduction,
-    RowDivergence, Support, TrainError,
+    CausalModel, ObjectiveError, TrainError,
+    objective::{
+        Divergence, DivergenceConfig, DivergenceKind, Pairs, Reduction, RowDivergence, Support,
+    },
 };
 
 const KINDS: [DivergenceKind; 4] = [

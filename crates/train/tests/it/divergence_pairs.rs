@@ -1,15 +1,17 @@
 //! Contract: settings that mean nothing, pairs that fit no batch, batches of several trees and
 //! teachers on another device are refused in clear words, before a tensor is touched.
 
+use crate::fixtures::device::On;
 use crate::fixtures::{
     causal,
     pairs::two,
     table::{Table, device},
 };
 use burn::tensor::{DType, Tensor};
+use pleach_layout::TermId;
 use pleach_train::{
-    Alignment, Batch, CausalModel, DeviceName, DivergenceConfig, DivergenceKind, ObjectiveError,
-    Pairs, Support, TrainError,
+    Batch, CausalModel, ObjectiveError, TrainError,
+    objective::{Alignment, DivergenceConfig, DivergenceKind, Pairs, Support},
 };
 
 #[test]
@@ -38,7 +40,9 @@ fn settings_and_pairs_that_mean_nothing_are_refused() {
         refuse(DivergenceConfig::new().with_support(Support::TopK(0))),
         TrainError::Objective(ObjectiveError::Setting { .. })
     ));
-    let aligned = |student, teacher| {
+    let aligned = |(generation, offset), teacher: (u32, u32)| {
+        let student = TermId::new(generation, offset);
+        let teacher = TermId::new(teacher.0, teacher.1);
         Pairs::new(two.student.terms(), two.teacher.terms(), [Alignment { student, teacher }])
             .unwrap_err()
     };
@@ -108,7 +112,7 @@ fn pairs_that_were_written_by_hand_are_checked_against_the_hidden_states() {
 fn a_batch_of_several_trees_is_refused_where_terms_go_by_their_names() {
     let (a, b) = (causal(&[0, 1, 2]), causal(&[3, 4, 5]));
     let batch = Batch::new(&[&a, &b], &device()).unwrap();
-    let aligned = [Alignment { student: (0, 0), teacher: (0, 0) }];
+    let aligned = [Alignment { student: TermId::new(0, 0), teacher: TermId::new(0, 0) }];
     let expected = TrainError::Objective(ObjectiveError::Duplicate { generation: 0, offset: 0 });
     assert_eq!(Pairs::new(batch.terms(), batch.terms(), aligned).unwrap_err(), expected);
 }
@@ -116,7 +120,7 @@ fn a_batch_of_several_trees_is_refused_where_terms_go_by_their_names() {
 #[test]
 fn a_teacher_on_another_device_is_refused() {
     let (two, table) = (two(), Table::seeded(1));
-    let others = DeviceName::ALL.into_iter().filter_map(|name| name.open().ok());
+    let others = On::ALL.into_iter().filter_map(On::open);
     let Some(other) = others.into_iter().find(|other| *other != device().without_autodiff()) else {
         eprintln!("skipped: one device is built in");
         return;

@@ -4,7 +4,8 @@
 
 use crate::fixtures::near::{FORMULA, assert_all_near, assert_near};
 use pleach_train::{
-    GaeConfig, GaeOutput, LambdaConfig, LengthReading, ObjectiveError, Timing, TrainError, gae,
+    ObjectiveError, TrainError,
+    advantage::{GaeConfig, GaeOutput, LambdaConfig, LengthReading, Timing, gae},
 };
 
 const BOUNDS: [usize; 4] = [0, 6, 11, 18];

@@ -2,7 +2,10 @@
 //! appearance and by ranges of distance that grow by four; summaries of parts merge into that of
 //! the whole; a NaN is never averaged away.
 use pleach_layout::Era;
-use pleach_train::{DistanceGap, EvictionGap, Gap, GapSummary, TermLogp};
+use pleach_train::{
+    diagnostics::{DistanceGap, EvictionGap, Gap, GapSummary},
+    evaluation::TermLogp,
+};
 
 fn era(offset: u32, eviction: Option<u32>, since: Option<u32>) -> Era {
     Era { generation: 0, offset, eviction, since, next: None, until: None }

@@ -5,10 +5,14 @@ use crate::fixtures::{
     table::Table,
     trees::{GROUP, GROUP_CUT, LONGER, longer_cut, read},
 };
-use pleach_layout::{LayoutKind, Layouts};
+use pleach_layout::{LayoutKind, Layouts, TermId};
 use pleach_train::{
-    BatchTerms, ClipDistance, Count, GapSummary, Health, HealthFigure, ObjectiveError,
-    RolloutHealth, SdccCoverage, Timeline, TrainError, certify, clip_fractions,
+    BatchTerms, ObjectiveError, TrainError,
+    advantage::Timeline,
+    diagnostics::{
+        ClipDistance, Count, GapSummary, Health, HealthFigure, RolloutHealth, clip_fractions,
+    },
+    objective::{SdccCoverage, certify},
 };
 use std::collections::BTreeMap;
 
@@ -92,7 +96,9 @@ fn clipping_is_counted_by_the_distance_from_the_last_eviction() {
         sources: vec![0; 7],
         targets: vec![0; 7],
         weights: vec![1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0],
-        ids: vec![(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)],
+        ids: [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)]
+            .map(|(generation, offset)| TermId::new(generation, offset))
+            .to_vec(),
     };
     let found = clip_fractions(&terms, &[0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &eras).unwrap();
     let group = |from: Option<u32>, to, terms, clipped| ClipDistance { from, to, terms, clipped };

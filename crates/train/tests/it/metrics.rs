@@ -3,7 +3,7 @@
 
 use burn::data::dataloader::Progress;
 use burn_train::metric::{Metric, MetricMetadata, Numeric, NumericEntry};
-use pleach_train::{ClipDistance, Health, HealthFigure, HealthInput, HealthMetric};
+use pleach_train::diagnostics::{ClipDistance, Health, HealthFigure, HealthInput, HealthMetric};
 use std::collections::HashSet;
 
 fn step(terms: usize, clipped: usize, rollouts: usize) -> HealthInput {

@@ -2,24 +2,28 @@
 //! the chunk, the micro-batches and the ties between head and embedding; a term of weight 0 leaves
 //! no trace in loss or gradient.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::{
     causal,
     near::{MODEL, assert_all_near, assert_near},
 };
+use burn::tensor::DType;
 use burn::{
     module::Module,
     tensor::{Int, Tensor, TensorData, activation::log_softmax},
 };
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Batch, CausalModel, Decoder, DecoderConfig, DeviceName, Family, GradientMap, NllConfig,
-    Precision, Reduction, TrainError, collect_gradients, relative_gradient_error,
+    Batch, BatchTerms, CausalModel, TrainError,
+    decoder::{Decoder, DecoderConfig, Family},
+    equivalence::{GradientMap, collect_gradients, relative_gradient_error},
+    objective::{NllConfig, Reduction},
 };
 
 fn model(family: Family) -> Decoder {
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
+    let device = cpu();
     let config = DecoderConfig::small(family, 23, 2);
-    Decoder::seeded(config, 5, Precision::F64, &device.autodiff()).unwrap()
+    Decoder::seeded(config, 5, DType::F64, &device.autodiff()).unwrap()
 }
 
 /// Two trees: a prompt with two branches (one source, two targets), and a chain, shorter and with
@@ -250,4 +254,26 @@ fn impossible_losses_are_refused() {
         attempt(&foreign, NllConfig::new()),
         TrainError::Vocabulary { token: 23, vocabulary: 23 }
     );
+}
+
+#[test]
+fn terms_that_were_edited_into_nonsense_are_refused_by_name() {
+    let model = model(Family::Llama);
+    let batch = Batch::new([&causal(&[1, 2, 3])], &cpu()).unwrap();
+    let refuse = |edit: &dyn Fn(&mut BatchTerms)| {
+        let mut terms = batch.terms().clone();
+        edit(&mut terms);
+        let hidden_btc = model.hidden(&batch).unwrap();
+        let refused = NllConfig::new().init().forward_hidden(&model, hidden_btc, &terms);
+        refused.map(|_| ()).unwrap_err().to_string()
+    };
+    let message = refuse(&|terms| terms.weights[1] = f64::NAN);
+    assert!(message.contains("offset 1: loss weight NaN is not finite"), "{message}");
+    for row in [-1, 3] {
+        let message = refuse(&|terms| terms.sources[0] = row);
+        let expected = format!("offset 0: the term reads row {row} of 3 hidden states");
+        assert!(message.contains(&expected), "{message}");
+    }
+    let message = refuse(&|terms| terms.weights.truncate(1));
+    assert!(message.contains("weights of terms"), "{message}");
 }

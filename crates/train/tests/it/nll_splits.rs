@@ -14,7 +14,9 @@ use burn::{
 };
 use pleach_layout::{Layouts, Sequence, pack};
 use pleach_train::{
-    Batch, CausalModel, NllConfig, ObjectiveError, Reduction, TrainError, log_probabilities,
+    Batch, CausalModel, ObjectiveError, TrainError,
+    evaluation::log_probabilities,
+    objective::{NllConfig, Reduction},
 };
 
 /// Says the token that stands there again, with a log-probability of its own.

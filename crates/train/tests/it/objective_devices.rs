@@ -4,23 +4,29 @@
 
 use crate::fixtures::{
     causal,
+    device::On,
     near::{self, assert_all_near},
-    opened,
     table::noise,
 };
 use burn::{
     module::Module,
     tensor::{DType, Device, Tensor, TensorData},
 };
+use pleach_layout::TermId;
 use pleach_train::{
-    Alignment, Batch, CausalModel, Decoder, DecoderConfig, DeviceName, DivergenceConfig,
-    DivergenceKind, Family, Pairs, PolicyGradientConfig, PolicySignal, Precision, Support,
-    collect_gradients, log_probabilities, relative_gradient_error,
+    Batch, CausalModel,
+    decoder::{Decoder, DecoderConfig, Family},
+    equivalence::{collect_gradients, relative_gradient_error},
+    evaluation::log_probabilities,
+    objective::{
+        Alignment, DivergenceConfig, DivergenceKind, Pairs, PolicyGradientConfig, PolicySignal,
+        Support,
+    },
 };
 
 /// The devices that this machine has; software Vulkan may not be missing where it is required.
 fn devices() -> Vec<Device> {
-    DeviceName::ALL.into_iter().filter_map(opened).map(Device::autodiff).collect()
+    On::ALL.into_iter().filter_map(On::open).map(Device::autodiff).collect()
 }
 
 fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
@@ -79,7 +85,7 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
     };
     let sequences = [causal(&[1, 2, 3, 4, 5, 6]), causal(&[7, 2, 3, 4, 5, 6])];
     let exact =
-        log_probabilities(&model(&devices[0], Precision::F64), &sequences, &mut |_| {}).unwrap();
+        log_probabilities(&model(&devices[0], DType::F64), &sequences, &mut |_| {}).unwrap();
     let near = |seed| {
         exact
             .iter()
@@ -97,8 +103,11 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
         let policy = PolicyGradientConfig::new().with_reference_kl(0.1).with_chunk(3).init();
         let policy = policy.forward_hidden(&model, hidden.clone(), terms, &signal).unwrap().loss;
         let mut other = terms.clone();
-        other.ids.iter_mut().skip(5).for_each(|id| id.0 = 1);
-        let aligned = (1..5).map(|offset| Alignment { student: (0, offset), teacher: (1, offset) });
+        other.ids.iter_mut().skip(5).for_each(|id| id.generation = 1);
+        let aligned = (1..5).map(|offset| Alignment {
+            student: TermId::new(0, offset),
+            teacher: TermId::new(1, offset),
+        });
         let pairs = Pairs::new(&other, &other, aligned).unwrap();
         let divergence = DivergenceConfig::new().with_chunk(3).init();
         let divergence = divergence
@@ -109,9 +118,9 @@ fn a_policy_gradient_and_a_chunked_divergence_are_the_same_on_every_device() {
         let values = [numbers(policy), numbers(divergence)].concat();
         (values, collect_gradients(&model, loss.backward()).unwrap())
     };
-    let expected = run(&devices[0], Precision::F64);
+    let expected = run(&devices[0], DType::F64);
     for device in &devices {
-        let found = run(device, Precision::F32);
+        let found = run(device, DType::F32);
         assert_all_near(&found.0, &expected.0, near::LOGP_SINGLE, format_args!("{device:?}"));
         let error = relative_gradient_error(&expected.1, &found.1);
         assert!(error <= near::GRADIENT_SINGLE, "{device:?}: {error:e}");

@@ -3,7 +3,8 @@
 //! Agreement at the first step alone would prove little: a wrong gradient moves the parameters, and
 //! only the next steps are taken from there.
 
-use crate::fixtures::{causal, near, opened};
+use crate::fixtures::{causal, device::On, near};
+use burn::tensor::DType;
 use burn::{
     module::{Module, ModuleVisitor, Param},
     optim::{AdamWConfig, GradientsParams, SgdConfig},
@@ -11,7 +12,11 @@ use burn::{
 };
 use pleach_kernels::problem::NamedProblem;
 use pleach_layout::{Sequence, Term};
-use pleach_train::{Batch, Decoder, DecoderConfig, DeviceName, Family, NllConfig, Precision};
+use pleach_train::{
+    Batch,
+    decoder::{Decoder, DecoderConfig, Family},
+    objective::NllConfig,
+};
 
 const VOCABULARY: u32 = 40;
 const STEPS: usize = 5;
@@ -120,16 +125,16 @@ fn difference(found: &[Vec<f64>], expected: &[Vec<f64>]) -> f64 {
 }
 
 fn check(
-    name: DeviceName,
-    precision: Precision,
+    name: On,
+    precision: DType,
     named: NamedProblem,
     config: DecoderConfig,
     optimiser: Optimiser,
 ) {
-    let Some(device) = opened(name) else { return };
+    let Some(device) = name.open() else { return };
     let of_a_step = match precision {
-        Precision::F64 => near::UPDATE,
-        Precision::F32 => near::UPDATE_SINGLE,
+        DType::F64 => near::UPDATE,
+        _ => near::UPDATE_SINGLE,
     };
     let tree = packed(named, 150);
     let rows = paths(&tree);
@@ -142,7 +147,7 @@ fn check(
     let expected = train(model(), &rows, optimiser);
     for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
         let context =
-            format!("{named} on {name} in {precision:?}, {optimiser:?}, step {}", step + 1);
+            format!("{named} on {name:?} in {precision:?}, {optimiser:?}, step {}", step + 1);
         let moved = difference(found, &start);
         assert!(moved > 1e-4, "{context}: the parameters hardly moved: {moved:e}");
         let error = difference(found, expected);
@@ -152,11 +157,11 @@ fn check(
 
 #[test]
 fn five_steps_on_a_fold_are_five_steps_on_its_paths() {
-    for name in [DeviceName::Flex, DeviceName::Ndarray] {
+    for name in [On::Flex, On::Ndarray] {
         for optimiser in [Optimiser::Sgd, Optimiser::AdamW] {
             check(
                 name,
-                Precision::F64,
+                DType::F64,
                 NamedProblem::Fold,
                 DecoderConfig::small(Family::Qwen3, 40, 2),
                 optimiser,
@@ -167,24 +172,22 @@ fn five_steps_on_a_fold_are_five_steps_on_its_paths() {
 
 #[test]
 fn five_steps_on_a_random_tree_are_five_steps_on_its_paths_with_windows_too() {
-    let mut config = DecoderConfig::small(Family::Llama, 40, 3);
-    check(
-        DeviceName::Flex,
-        Precision::F64,
-        NamedProblem::RandomTree,
-        config.clone(),
-        Optimiser::AdamW,
-    );
-    config.windows = vec![Some(5), None, Some(40)];
-    check(DeviceName::Flex, Precision::F64, NamedProblem::RandomTree, config, Optimiser::AdamW);
+    let plain = DecoderConfig::small(Family::Llama, 40, 3);
+    let windowed = DecoderConfig { windows: vec![Some(5), None, Some(40)], ..plain.clone() };
+    for name in [On::Flex, On::Ndarray] {
+        for config in [&plain, &windowed] {
+            let tree = NamedProblem::RandomTree;
+            check(name, DType::F64, tree, config.clone(), Optimiser::AdamW);
+        }
+    }
 }
 
 #[test]
 fn five_steps_in_float32_stay_within_its_rounding() {
-    for name in [DeviceName::Flex, DeviceName::Ndarray, DeviceName::Wgpu] {
+    for name in [On::Flex, On::Ndarray, On::Wgpu] {
         check(
             name,
-            Precision::F32,
+            DType::F32,
             NamedProblem::GroupLongAnswers,
             DecoderConfig::small(Family::Qwen2, 40, 2),
             Optimiser::Sgd,

@@ -1,6 +1,7 @@
 //! Contract: a burn model of the user's own, its parameters named as it likes, trains on packed
 //! trees through [`CausalModel`]: packed equals segments, and a burn optimiser lowers its loss.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::{causal, near};
 use burn::{
     module::Module,
@@ -11,7 +12,11 @@ use burn::{
 use pleach_kernels::{AttentionConfig, tree_attention};
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Batch, CausalModel, DeviceName, Equivalence, NllConfig, RmsNorm, TrainError, compare, evaluate,
+    Batch, CausalModel, TrainError,
+    decoder::RmsNorm,
+    equivalence::{Equivalence, compare},
+    evaluation::evaluate,
+    objective::NllConfig,
     to_dtype,
 };
 
@@ -65,7 +70,7 @@ impl CausalModel for Tiny {
 }
 
 fn device() -> Device {
-    DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap()
+    cpu()
 }
 
 fn term(source: u32, target: u32, generation: u32) -> Term {
@@ -97,7 +102,7 @@ fn packed_equals_segments_for_a_model_of_ones_own() {
     let found =
         compare(&model, &[packed()], &segments(), &mut |done, total| calls.push((done, total)))
             .unwrap();
-    assert_eq!(found.dtype, "f32");
+    assert_eq!(found.dtype, DType::F32);
     assert!(found.max_logp_difference <= near::TINY_LOGP_SINGLE, "{found:?}");
     assert!(found.relative_gradient_error <= near::TINY_GRADIENT_SINGLE, "{found:?}");
     assert_eq!(calls, [(1, 3), (3, 3)]);
@@ -188,7 +193,7 @@ fn a_norm_in_float32_fails_the_comparison_in_float64_and_the_report_says_so() {
     };
     let kept = of(None, ours);
     assert!(kept.holds() && kept.likely_cause().is_none(), "{kept:?}");
-    assert_eq!(kept.dtype, "f64");
+    assert_eq!(kept.dtype, DType::F64);
     let lost = of(burns, None);
     assert!(!lost.holds(), "{lost:?}");
     assert!(lost.likely_cause().unwrap().contains("float32"), "{lost:?}");
@@ -210,7 +215,7 @@ fn a_difference_that_is_no_number_is_said_to_be_one_whichever_of_the_two_it_is()
         let found = Equivalence {
             max_logp_difference: logp,
             relative_gradient_error: gradient,
-            dtype: "f64".into(),
+            dtype: DType::F64,
         };
         assert!(!found.holds() && found.likely_cause().unwrap().contains("no number"), "{found:?}");
     }

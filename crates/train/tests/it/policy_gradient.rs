@@ -12,8 +12,10 @@ use crate::fixtures::{
 };
 use pleach_layout::Sequence;
 use pleach_train::{
-    Batch, CausalModel, ClipConfig, MAX_LOG_RATIO, NllConfig, ObjectiveError, PolicyGradientConfig,
-    PolicySignal, Reduction, TrainError,
+    Batch, CausalModel, ObjectiveError, TrainError,
+    objective::{
+        ClipConfig, MAX_LOG_RATIO, NllConfig, PolicyGradientConfig, PolicySignal, Reduction,
+    },
 };
 
 fn batch() -> Batch {

@@ -1,7 +1,10 @@
 //! Contract: a preset is data: every number that it holds stands in its list with a source, and no
 //! other.
 
-use pleach_train::{Baseline, LambdaConfig, Overlong, Preset, Scale, Timing};
+use pleach_train::{
+    advantage::{Baseline, LambdaConfig, Overlong, Scale, Timing},
+    objective::Preset,
+};
 
 /// The numbers that a preset's fields hold.
 fn held(preset: &Preset) -> Vec<(&'static str, f64)> {

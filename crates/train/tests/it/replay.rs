@@ -2,19 +2,23 @@
 //! key/value cache give the same log-probabilities, loss and gradients, in float64 and for every
 //! family.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::{
     causal,
     near::{self, assert_near},
 };
+use burn::tensor::DType;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Equivalence, Family, Precision, TrainError, evaluate,
-    relative_gradient_error, replay,
+    TrainError,
+    decoder::{Decoder, DecoderConfig, Family},
+    equivalence::{Equivalence, relative_gradient_error},
+    evaluation::{evaluate, replay},
 };
 
 fn model(config: DecoderConfig) -> Decoder {
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    Decoder::seeded(config, 17, Precision::F64, &device).unwrap()
+    let device = cpu();
+    Decoder::seeded(config, 17, DType::F64, &device).unwrap()
 }
 
 /// Tokens 2 and 3 are dropped before token 6 and token 5 before token 8, while token 4 between them
@@ -44,7 +48,7 @@ fn the_tape_is_what_a_key_value_cache_computes() {
             12.0 * near::LOGP,
             format_args!("twelve terms of {family:?}"),
         );
-        let equivalence = Equivalence::between(&found, &expected, Precision::F64).unwrap();
+        let equivalence = Equivalence::between(&found, &expected, DType::F64).unwrap();
         assert!(equivalence.max_logp_difference <= near::LOGP, "{family:?}: {equivalence:?}");
         assert!(
             equivalence.relative_gradient_error <= near::GRADIENT,

@@ -9,9 +9,12 @@ use crate::fixtures::{
 };
 use pleach_layout::Layouts;
 use pleach_train::{
-    AdvantageConfig, Batch, Hindsight, HindsightTemplate, ObjectiveError, Pairs,
-    PolicyGradientConfig, PolicySignal, Query, SdSearchConfig, Timelines, TrainError,
-    group_advantages, hindsight, recorded_log_probabilities,
+    Batch, ObjectiveError, TrainError,
+    advantage::{AdvantageConfig, Timelines, group_advantages, recorded_log_probabilities},
+    objective::{
+        Hindsight, HindsightTemplate, Pairs, PolicyGradientConfig, PolicySignal, Query,
+        SdSearchConfig, hindsight,
+    },
 };
 use pleach_tree::{BranchTree, GenerationId, ReadOptions};
 
@@ -44,8 +47,12 @@ fn a_teacher_sees_the_agents_context_and_then_its_groups_queries_and_outcomes() 
     let view = |generation| tree.view(GenerationId(generation)).unwrap().tokens();
     assert_eq!(view(3), [&[5, 6, 1][..], &block, &[2, 3, 4]].concat());
     assert_eq!(view(4), [&[5, 6, 1][..], &block, &[2, 6]].concat());
-    let aligned: Vec<_> = made.aligned.iter().map(|pair| (pair.student, pair.teacher)).collect();
-    assert_eq!(aligned, [((0, 1), (3, 1)), ((0, 2), (3, 2)), ((2, 0), (4, 0)), ((2, 1), (4, 1))]);
+    let aligned: Vec<_> = made
+        .aligned
+        .iter()
+        .map(|pair| [pair.student, pair.teacher].map(|id| (id.generation, id.offset)))
+        .collect();
+    assert_eq!(aligned, [[(0, 1), (3, 1)], [(0, 2), (3, 2)], [(2, 0), (4, 0)], [(2, 1), (4, 1)]]);
 }
 
 #[test]

@@ -8,11 +8,13 @@ use crate::fixtures::{
     trees::{GROUP, read},
 };
 use burn::{module::Module, tensor::Tensor};
-use pleach_layout::Layouts;
+use pleach_layout::{Layouts, TermId};
 use pleach_train::{
-    Batch, BatchTerms, CausalModel, DivergenceConfig, NllConfig, ObjectiveError,
-    PolicyGradientConfig, PolicySignal, Reduction, SdccBatch, SdccConfig, Support, Teacher,
-    TrainError,
+    Batch, BatchTerms, CausalModel, ObjectiveError, TrainError,
+    objective::{
+        DivergenceConfig, NllConfig, PolicyGradientConfig, PolicySignal, Reduction, SdccBatch,
+        SdccConfig, Support, Teacher,
+    },
 };
 use pleach_tree::{BranchTree, Fidelity, Header, ReadOptions, Request, records_of_requests};
 use std::sync::{Arc, Mutex};
@@ -56,7 +58,7 @@ fn the_ramp_is_a_line_from_0_over_the_first_fifth_and_then_stays() {
 fn value_and_gradient_are_those_of_the_formula() {
     let tree = read(GROUP);
     let batch = batch(&tree);
-    assert_eq!(batch.pairs.ids, [(0, 0), (0, 1), (0, 2)]);
+    assert_eq!(batch.pairs.ids, [0, 1, 2].map(|offset| TermId::new(0, offset)));
     let (student, frozen) = (Table::seeded(1), Table::seeded(2));
     for chunk in [1, 2, 100] {
         let sdcc = SdccConfig::new().with_chunk(chunk).init();
@@ -170,7 +172,7 @@ fn where_only_requests_are_known_the_request_before_a_junction_is_the_teachers_p
                 .unwrap();
         let (tree, _) = BranchTree::from_records(records, "requests", ReadOptions::STRICT).unwrap();
         let batch = batch(&tree);
-        assert_eq!(batch.pairs.ids, [(0, 0), (0, 1)], "{prompt:?}");
+        assert_eq!(batch.pairs.ids, [0, 1].map(|offset| TermId::new(0, offset)), "{prompt:?}");
         let tokens = batch.teacher.tokens_bt().into_data().iter::<i64>().collect::<Vec<_>>();
         for (&teacher, before) in batch.pairs.teachers.iter().zip([&[5, 6, 1][..], &[5, 6, 1, 2]]) {
             assert_eq!(&tokens[..=teacher as usize], before);

@@ -8,7 +8,7 @@ use crate::fixtures::{
     trees::{GROUP, read},
 };
 use pleach_layout::Layouts;
-use pleach_train::{Residual, certify, gradient_bound, loss_bound, pinsker, residuals};
+use pleach_train::objective::{Residual, certify, gradient_bound, loss_bound, pinsker, residuals};
 
 #[test]
 fn the_certificate_adds_up_by_junction_and_tells_what_is_not_trained() {

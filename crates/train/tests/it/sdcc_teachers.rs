@@ -11,7 +11,10 @@ use burn::{
     tensor::Tensor,
 };
 use pleach_layout::Layouts;
-use pleach_train::{Batch, CausalModel, MovingAverage, SdccBatch, SdccConfig, Teacher, TrainError};
+use pleach_train::{
+    Batch, CausalModel, TrainError,
+    objective::{MovingAverage, SdccBatch, SdccConfig, Teacher},
+};
 
 /// Adds 1 to every parameter.
 struct Shift;

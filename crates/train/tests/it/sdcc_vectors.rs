@@ -2,15 +2,18 @@
 //! of the summed task loss plus 0.1 times the summed residual, are those of an independent
 //! implementation, to 1e-9 relative in float64, whatever the chunk.
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::{
     Case,
     near::{VECTOR_GRADIENT, assert_near},
     shared,
 };
+use burn::tensor::DType;
 use pleach_layout::Layouts;
 use pleach_train::{
-    Decoder, DeviceName, Precision, SdccBatch, SdccConfig, Teacher, certify, collect_gradients,
-    load_decoder, relative_gradient_error, residuals,
+    decoder::{Decoder, load_decoder},
+    equivalence::{collect_gradients, relative_gradient_error},
+    objective::{SdccBatch, SdccConfig, Teacher, certify, residuals},
 };
 use pleach_tree::{BranchTree, ReadOptions};
 use std::collections::BTreeMap;
@@ -18,8 +21,8 @@ use std::collections::BTreeMap;
 const MODELS: [&str; 3] = ["llama", "qwen2", "qwen3"];
 
 fn model(name: &str) -> Decoder {
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    load_decoder(&shared("vectors/models").unwrap().join(name), Precision::F64, &device.autodiff())
+    let device = cpu();
+    load_decoder(&shared("vectors/models").unwrap().join(name), DType::F64, &device.autodiff())
         .unwrap()
 }
 
@@ -80,8 +83,7 @@ fn every_gradient_of_the_summed_objective_is_the_vectors() {
             return;
         }
         let model = model(name);
-        let device =
-            DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap().autodiff();
+        let device = cpu().autodiff();
         for case in cases {
             let tree = tree(&case);
             let batch = SdccBatch::new(&Layouts::new(&tree).unwrap(), &device).unwrap();

@@ -6,11 +6,13 @@ use crate::fixtures::{
     table::{Table, device, gradient, scalar},
     trees::{GROUP, GROUP_CUT, read},
 };
-use pleach_layout::Layouts;
+use pleach_layout::{Layouts, TermId};
 use pleach_train::{
-    AdvantageConfig, Batch, BatchTerms, CausalModel, GaeConfig, ObjectiveError,
-    PolicyGradientConfig, PolicySignal, Reduction, Timelines, TrainError, gae, group_advantages,
-    recorded_log_probabilities,
+    Batch, BatchTerms, CausalModel, ObjectiveError, TrainError,
+    advantage::{
+        AdvantageConfig, GaeConfig, Timelines, gae, group_advantages, recorded_log_probabilities,
+    },
+    objective::{PolicyGradientConfig, PolicySignal, Reduction},
 };
 
 fn packed(layouts: &Layouts<'_>) -> Batch {
@@ -33,7 +35,8 @@ fn advantages_are_the_groups_and_reach_every_sampled_token() {
         let tree = read(records);
         let layouts = Layouts::new(&tree).unwrap();
         let timelines = Timelines::of(&layouts);
-        assert_eq!(timelines.rollouts[0].ids, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
+        let ids = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)].map(|(a, b)| TermId::new(a, b));
+        assert_eq!(timelines.rollouts[0].ids, ids);
         assert_eq!(timelines.rollouts[0].bounds, [0, 3, 5]);
         assert_eq!(timelines.rollouts[1].bounds, [0, 2]);
         let rollouts =
@@ -117,7 +120,7 @@ fn terms_of_two_trees_in_one_batch_are_told_apart_by_nothing_and_refused() {
     );
     let eras = layouts.eras();
     assert_eq!(
-        pleach_train::clip_fractions(twice.terms(), &[0.0; 14], &eras).unwrap_err(),
+        pleach_train::diagnostics::clip_fractions(twice.terms(), &[0.0; 14], &eras).unwrap_err(),
         expected
     );
 }

@@ -2,11 +2,16 @@
 //! two, on fourteen tokens with three one-token evictions and survivors behind every hole.
 use crate::fixtures;
 
+use crate::fixtures::device::cpu;
 use crate::fixtures::near;
+use burn::tensor::DType;
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, Precision, TermLogp, TrainError, Union, evaluate,
-    log_probabilities, relative_gradient_error, union_log_probabilities,
+    TrainError,
+    decoder::{Decoder, DecoderConfig, Family},
+    diagnostics::{Union, union_log_probabilities},
+    equivalence::relative_gradient_error,
+    evaluation::{TermLogp, evaluate, log_probabilities},
 };
 
 const TAPE: [u32; 14] = [8, 36, 54, 51, 48, 4, 16, 7, 31, 48, 28, 30, 41, 24];
@@ -50,8 +55,8 @@ fn segments() -> Vec<Sequence> {
 
 fn model(family: Family, layers: usize) -> Decoder {
     let config = DecoderConfig::small(family, 61, layers);
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    Decoder::seeded(config, 11, Precision::F64, &device).unwrap()
+    let device = cpu();
+    Decoder::seeded(config, 11, DType::F64, &device).unwrap()
 }
 
 fn worst(found: &[TermLogp], expected: &[TermLogp]) -> f64 {
@@ -104,7 +109,7 @@ fn without_evictions_the_union_is_one_causal_sequence_at_any_depth() {
 fn batched_segments_give_what_single_ones_give() {
     let model = model(Family::Qwen3, 2);
     let together = evaluate(&model, &segments(), &mut |_| {}).unwrap();
-    let mut apart = pleach_train::Evaluation::default();
+    let mut apart = pleach_train::evaluation::Evaluation::default();
     for segment in segments() {
         let one = evaluate(&model, &[segment], &mut |_| {}).unwrap();
         apart.logp.extend(one.logp);

@@ -7,9 +7,11 @@ use crate::fixtures::{
     near::{DIFFERENCE, FEW, FORMULA, assert_near, slope},
     table::{Table, WIDTH, assert_gradient, critic, device, gradient, noise, numbers, scalar},
 };
+use burn::tensor::DType;
 use pleach_train::{
-    Batch, CausalModel, ObjectiveError, Precision, Reduction, TrainError, ValueHeadConfig,
-    collect_gradients,
+    Batch, CausalModel, ObjectiveError, TrainError,
+    equivalence::collect_gradients,
+    objective::{Reduction, ValueHeadConfig},
 };
 
 fn batch() -> Batch {
@@ -93,7 +95,7 @@ fn the_loss_is_its_formula_and_its_gradient_that_of_differences() {
 #[test]
 fn a_new_head_says_0_and_the_mean_is_over_the_weights() {
     let (table, batch) = (Table::seeded(4), batch());
-    let critic = config().init(Precision::F64, &device());
+    let critic = config().init(DType::F64, &device());
     let returns = [1.0; 6];
     let output =
         critic.forward(table.hidden(&batch).unwrap(), batch.terms(), &[0.0; 6], &returns).unwrap();
@@ -126,7 +128,7 @@ fn a_term_of_weight_0_leaves_no_trace_and_no_terms_are_a_loss_of_0() {
 fn what_cannot_be_compared_is_refused() {
     let (table, batch) = (Table::seeded(7), batch());
     let refuse = |config: ValueHeadConfig, old: &[f64], returns: &[f64]| {
-        let critic = config.init(Precision::F64, &device());
+        let critic = config.init(DType::F64, &device());
         critic
             .forward(table.hidden(&batch).unwrap(), batch.terms(), old, returns)
             .map(|_| ())

@@ -4,19 +4,22 @@
 
 use crate::fixtures::{
     Case,
+    device::On,
     near::{self, assert_near},
     shared,
 };
+use burn::tensor::DType;
 use pleach_train::{
-    Decoder, DeviceName, Precision, TermLogp, compare, evaluate, load_decoder, log_probabilities,
-    relative_gradient_error,
+    decoder::{Decoder, load_decoder},
+    equivalence::{compare, relative_gradient_error},
+    evaluation::{TermLogp, evaluate, log_probabilities},
 };
 
 const MODELS: [&str; 3] = ["llama", "qwen2", "qwen3"];
 
-fn model(name: &str, device: DeviceName) -> Decoder {
+fn model(name: &str, device: On) -> Decoder {
     let folder = shared("vectors/models").unwrap().join(name);
-    load_decoder(&folder, Precision::F64, &device.open().unwrap()).unwrap()
+    load_decoder(&folder, DType::F64, &device.open().unwrap()).unwrap()
 }
 
 fn assert_logp(context: &str, found: &[TermLogp], expected: &[(u32, u32, f64)]) {
@@ -34,7 +37,7 @@ fn assert_logp(context: &str, found: &[TermLogp], expected: &[(u32, u32, f64)]) 
     }
 }
 
-fn check_device(device: DeviceName) {
+fn check_device(device: On) {
     for name in MODELS {
         let cases = Case::all();
         if cases.is_empty() {
@@ -47,13 +50,13 @@ fn check_device(device: DeviceName) {
     }
 }
 
-fn check_case(model: &Decoder, name: &str, case: &Case, device: DeviceName) {
+fn check_case(model: &Decoder, name: &str, case: &Case, device: On) {
     let quiet = &mut |_: usize| {};
-    let context = format!("{} {name} on {device}", case.name);
+    let context = format!("{} {name} on {device:?}", case.name);
     let packed = evaluate(model, &case.layout("packed"), quiet).unwrap();
     assert_logp(&context, &packed.logp, &case.logp(name, "exact"));
     if let Some(expected) = case.gradients("nll-sum-exact", name) {
-        let names = |map: &pleach_train::GradientMap| -> Vec<(String, Vec<usize>)> {
+        let names = |map: &pleach_train::equivalence::GradientMap| -> Vec<(String, Vec<usize>)> {
             map.gradients.iter().map(|(name, g)| (name.clone(), g.shape.clone())).collect()
         };
         assert_eq!(names(&packed.gradients), names(&expected), "{context}: names and shapes");
@@ -76,23 +79,23 @@ fn check_case(model: &Decoder, name: &str, case: &Case, device: DeviceName) {
 #[cfg(feature = "flex")]
 #[test]
 fn every_vector_holds_on_flex() {
-    check_device(DeviceName::Flex);
+    check_device(On::Flex);
 }
 
 #[cfg(feature = "ndarray")]
 #[test]
 fn every_vector_holds_on_ndarray() {
-    check_device(DeviceName::Ndarray);
+    check_device(On::Ndarray);
 }
 
 #[cfg(feature = "flex")]
 #[test]
 fn packed_equals_segments_in_log_probabilities_and_gradients() {
     for case in Case::all().iter().filter(|case| !case.layout("segments").is_empty()) {
-        let model = model("qwen3", DeviceName::Flex);
+        let model = model("qwen3", On::Flex);
         let (packed, segments) = (case.layout("packed"), case.layout("segments"));
         let found = compare(&model, &packed, &segments, &mut |_, _| {}).unwrap();
-        assert_eq!(found.dtype, "f64");
+        assert_eq!(found.dtype, DType::F64);
         assert!(found.max_logp_difference <= near::LOGP, "{}: {found:?}", case.name);
         assert!(found.relative_gradient_error <= near::GRADIENT, "{}: {found:?}", case.name);
     }
@@ -102,7 +105,7 @@ fn packed_equals_segments_in_log_probabilities_and_gradients() {
 #[test]
 fn compressed_gradients_are_not_those_of_the_live_views() {
     for case in Case::all().iter().filter(|case| case.name == "summary_fold") {
-        let model = model("llama", DeviceName::Flex);
+        let model = model("llama", On::Flex);
         let quiet = &mut |_: usize| {};
         let compressed = evaluate(&model, &case.layout("compressed"), quiet).unwrap();
         let exact = case.gradients("nll-sum-exact", "llama").unwrap();

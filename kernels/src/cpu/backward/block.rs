@@ -132,7 +132,7 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
         let keys = self.tokens(key_tile, KEYS);
         let of_keys = (batch * problem.heads_kv + key_head) * time;
         let of_queries = (batch * problem.heads_q + head) * time;
-        let mask = problem.row(batch);
+        let mask = problem.rows.at(batch);
         for (tile, full) in problem.query_tiles(batch, key_tile, self.query_tiles()) {
             let rows = self.tokens(tile, ROWS);
             // SAFETY: blocks of one wave share neither queries nor keys, and waves run one after

@@ -1,6 +1,6 @@
 use super::{
     blocking::{Blocking, LANES},
-    plan::{FLOOR, Sizes, hide},
+    mask::{FLOOR, Sizes, hide},
     product::{accumulate, no_results, scores, share_weights, store},
     stage::{Quad, Span},
 };

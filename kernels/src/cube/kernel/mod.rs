@@ -10,7 +10,7 @@
 mod blocking;
 mod forward;
 mod key_gradient;
-pub(crate) mod plan;
+pub(crate) mod mask;
 mod product;
 mod query_gradient;
 mod row_terms;
@@ -19,6 +19,6 @@ mod stage;
 pub(crate) use blocking::{Blocking, LANES};
 pub(crate) use forward::tree_attention_forward;
 pub(crate) use key_gradient::tree_attention_key_gradient;
-pub(crate) use plan::SizesLaunch;
+pub(crate) use mask::SizesLaunch;
 pub(crate) use query_gradient::tree_attention_query_gradient;
 pub(crate) use row_terms::{ROWS, UNITS, tree_attention_row_terms};

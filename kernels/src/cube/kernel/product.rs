@@ -1,6 +1,6 @@
 use super::{
     blocking::{Blocking, LANES},
-    plan::Sizes,
+    mask::Sizes,
     stage::{Quad, Span, stage_chunk, stage_heads},
 };
 use cubecl::prelude::*;

@@ -1,6 +1,6 @@
 use super::{
     blocking::{Blocking, LANES},
-    plan::{Sizes, hide},
+    mask::{Sizes, hide},
     product::{accumulate, no_results, scores, share_weights, store},
     stage::{Quad, Span},
 };

@@ -1,4 +1,4 @@
-use super::{blocking::LANES, plan::FLOOR, stage::Quad};
+use super::{blocking::LANES, mask::FLOOR, stage::Quad};
 use cubecl::prelude::*;
 
 /// Units of a cube, and those of them that share a row.

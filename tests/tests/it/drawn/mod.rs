@@ -1,8 +1,9 @@
 //! Drawn trees and oracle tables beside what the layouts give.
 #![allow(dead_code, reason = "each test binary uses its own part")]
+use burn::tensor::{DType, Device};
 use pleach_layout::{Conditioning, Layout};
 use pleach_tests::{Compared, Table};
-use pleach_train::{Decoder, DecoderConfig, Device, Family, Precision};
+use pleach_train::decoder::{Decoder, DecoderConfig, Family};
 use pleach_tree::{BranchTree, ReadOptions, Record};
 use proptest::prelude::*;
 
@@ -22,7 +23,7 @@ pub(crate) const GRADIENT: f64 = 1e-9;
 
 /// A small decoder in float64.
 pub(crate) fn decoder_on(device: &Device, family: Family, layers: usize, seed: u64) -> Decoder {
-    Decoder::seeded(DecoderConfig::small(family, 64, layers), seed, Precision::F64, device).unwrap()
+    Decoder::seeded(DecoderConfig::small(family, 64, layers), seed, DType::F64, device).unwrap()
 }
 
 /// Decoders of all families, of 2 to 4 layers.

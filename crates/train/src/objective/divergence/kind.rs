@@ -53,7 +53,7 @@ impl DivergenceKind {
     ///
     /// Each f has f(1) = f'(1) = 0 and is convex, so an estimate is never below 0: the terms that
     /// make it so have mean 0 where q has no mass outside the support of p. log r is cut off at
-    /// [`MAX_LOG_RATIO`](crate::MAX_LOG_RATIO), so r cannot overflow. Where both sides rule the
+    /// [`MAX_LOG_RATIO`](crate::objective::MAX_LOG_RATIO), so r cannot overflow. Where both sides rule the
     /// token out, which the teacher then did not sample, they agree: r is 1.
     ///
     /// # Shapes
@@ -63,7 +63,7 @@ impl DivergenceKind {
         let both_k1 = ruled_out(&logp_k1).bool_and(ruled_out(&logq_k1));
         let (logp_k1, logq_k1) =
             (logp_k1.mask_fill(both_k1.clone(), 0.0), logq_k1.mask_fill(both_k1, 0.0));
-        let log_ratio_k1 = logq_k1.sub(logp_k1).clamp_max(crate::MAX_LOG_RATIO);
+        let log_ratio_k1 = logq_k1.sub(logp_k1).clamp_max(crate::objective::MAX_LOG_RATIO);
         match self {
             Self::ForwardKl => log_ratio_k1.clone().exp().sub_scalar(1.0).sub(log_ratio_k1),
             Self::ReverseKl => {

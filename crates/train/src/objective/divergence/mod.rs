@@ -134,7 +134,7 @@ impl Divergence {
     /// [`CausalModel::hidden`]; no gradient reaches the teacher's, nor its model.
     ///
     /// # Errors
-    /// Settings out of range, as [`Nll`](crate::Nll) besides, and a divergence that is not finite:
+    /// Settings out of range, as [`Nll`](crate::objective::Nll) besides, and a divergence that is not finite:
     /// a student that rules out what the teacher may say. Pairs that do not fit the hidden states;
     /// a teacher on another device than the student.
     pub fn forward_hidden<S: CausalModel, T: CausalModel>(

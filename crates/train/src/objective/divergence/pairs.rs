@@ -2,15 +2,16 @@ use crate::{
     batch::BatchTerms,
     error::{ObjectiveError, TrainError},
 };
+use pleach_layout::TermId;
 use std::collections::HashMap;
 
 /// A loss term under two conditionings: the student's branch and the teacher's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alignment {
-    /// Generation and offset of the term in the student's batch.
-    pub student: (u32, u32),
-    /// Generation and offset of the term in the teacher's batch.
-    pub teacher: (u32, u32),
+    /// The term in the student's batch.
+    pub student: TermId,
+    /// The term in the teacher's batch.
+    pub teacher: TermId,
 }
 
 /// Rows of two batches that predict the same token under two conditionings.
@@ -28,8 +29,8 @@ pub struct Pairs {
     /// Weight of the student's term, per pair; 0 where that is negative, since a token that is to
     /// become less likely is pulled nowhere.
     pub weights: Vec<f64>,
-    /// Generation and offset of the student's term, per pair.
-    pub ids: Vec<(u32, u32)>,
+    /// The student's term, per pair.
+    pub ids: Vec<TermId>,
 }
 
 impl Pairs {
@@ -44,12 +45,8 @@ impl Pairs {
         aligned: impl IntoIterator<Item = Alignment>,
     ) -> Result<Self, TrainError> {
         let (students, teachers) = (student.places()?, teacher.places()?);
-        let find = |places: &HashMap<(u32, u32), usize>, (generation, offset), side| {
-            places.get(&(generation, offset)).copied().ok_or(ObjectiveError::Unpaired {
-                generation,
-                offset,
-                side,
-            })
+        let find = |places: &HashMap<TermId, usize>, id: TermId, side| {
+            places.get(&id).copied().ok_or_else(|| unpaired(id, side))
         };
         let mut pairs = Self::default();
         for Alignment { student: own, teacher: other } in aligned {
@@ -57,8 +54,8 @@ impl Pairs {
             let (expected, found) = (student.targets[at], teacher.targets[by]);
             if expected != found {
                 return Err(ObjectiveError::Misaligned {
-                    generation: own.0,
-                    offset: own.1,
+                    generation: own.generation,
+                    offset: own.offset,
                     expected,
                     found,
                 }
@@ -80,11 +77,9 @@ impl Pairs {
     /// A pair whose term is not there.
     pub fn reweighted(&self, student: &BatchTerms) -> Result<Self, TrainError> {
         let places = student.places()?;
-        let weight = |&(generation, offset): &(u32, u32)| {
-            let side = "student";
-            let at = places.get(&(generation, offset));
-            at.map(|&at| student.weights[at].clamp(0.0, f64::INFINITY))
-                .ok_or(ObjectiveError::Unpaired { generation, offset, side })
+        let weight = |id: &TermId| {
+            let at = places.get(id).ok_or_else(|| unpaired(*id, "student"))?;
+            Ok::<_, ObjectiveError>(student.weights[*at].clamp(0.0, f64::INFINITY))
         };
         let weights = self.ids.iter().map(weight).collect::<Result<_, _>>()?;
         Ok(Self { weights, ..self.clone() })
@@ -113,7 +108,7 @@ impl Pairs {
         match self.weights.iter().position(|weight| !weight.is_finite()) {
             None => Ok(()),
             Some(at) => {
-                let ((generation, offset), value) = (self.ids[at], self.weights[at]);
+                let (TermId { generation, offset }, value) = (self.ids[at], self.weights[at]);
                 Err(ObjectiveError::SignalValue {
                     what: "weight of a pair",
                     generation,
@@ -134,4 +129,8 @@ impl Pairs {
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
+}
+
+fn unpaired(TermId { generation, offset }: TermId, side: &'static str) -> ObjectiveError {
+    ObjectiveError::Unpaired { generation, offset, side }
 }

@@ -19,7 +19,7 @@ pub enum Support {
     ///
     /// It is biased downwards where the student allows what the teacher never samples, which no
     /// sample shows, and where the ratio of the two is cut off at
-    /// e^[`MAX_LOG_RATIO`](crate::MAX_LOG_RATIO).
+    /// e^[`MAX_LOG_RATIO`](crate::objective::MAX_LOG_RATIO).
     SampledToken,
 }
 

@@ -120,7 +120,7 @@ impl PolicyGradient {
     ///
     /// # Errors
     /// Settings out of range, signals of another length than the terms or not finite at a term that
-    /// counts, and as [`Nll`](crate::Nll).
+    /// counts, and as [`Nll`](crate::objective::Nll).
     pub fn forward_hidden<M: CausalModel>(
         &self,
         model: &M,
@@ -132,8 +132,9 @@ impl PolicyGradient {
             return Err(TrainError::EmptyChunk);
         }
         self.config.clip.check()?;
-        let plan = signal.plan(terms, &self.config)?;
         let hidden_nc = flat(hidden_btc);
+        terms.check(hidden_nc.dims()[0])?;
+        let plan = signal.plan(terms, &self.config)?;
         let device = hidden_nc.device().without_autodiff();
         if terms.is_empty() {
             let none_n: Tensor<1> = Tensor::from_data(

@@ -3,6 +3,7 @@ use crate::{
     batch::BatchTerms,
     error::{ObjectiveError, TrainError},
 };
+use pleach_layout::TermId;
 
 /// What a policy gradient needs to know of each loss term, in the order of [`BatchTerms`].
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -108,15 +109,16 @@ pub(in crate::objective) fn checked(
             ObjectiveError::SignalLength { what, terms: terms.len(), found: values.len() }.into()
         );
     }
-    let of_term = |((&value, &weight), &(generation, offset)): ((&f64, &f64), &(u32, u32))| match (
-        weight == 0.0,
-        value.is_finite(),
-    ) {
-        (true, _) => Ok(0.0),
-        (false, true) => Ok(value),
-        (false, false) => {
-            Err(ObjectiveError::SignalValue { what, generation, offset, value }.into())
-        }
-    };
+    let of_term =
+        |((&value, &weight), &TermId { generation, offset }): ((&f64, &f64), &TermId)| match (
+            weight == 0.0,
+            value.is_finite(),
+        ) {
+            (true, _) => Ok(0.0),
+            (false, true) => Ok(value),
+            (false, false) => {
+                Err(ObjectiveError::SignalValue { what, generation, offset, value }.into())
+            }
+        };
     values.iter().zip(&terms.weights).zip(&terms.ids).map(of_term).collect()
 }

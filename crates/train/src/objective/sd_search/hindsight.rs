@@ -2,6 +2,7 @@ use crate::{
     error::{ObjectiveError, TrainError},
     objective::divergence::Alignment,
 };
+use pleach_layout::TermId;
 use pleach_tree::{
     BranchTree, Generation, GenerationId, LossRun, Origin, Outcome, Record, RecordBuilder, Role,
     Segment, SegmentId,
@@ -51,9 +52,9 @@ pub struct Hindsight {
 ///
 /// A teacher shares its trunk with the agent, so it adds one block and one output to the packed
 /// layout. Its generations belong to the agent's rollout, in threads of their own, and to its terms
-/// of weight 0: [`Timelines`](crate::Timelines) of the new tree hold the same optimised tokens and
+/// of weight 0: [`Timelines`](crate::advantage::Timelines) of the new tree hold the same optimised tokens and
 /// reach every term. Layouts by thread (`compressed`, `full`) and what counts sampled tokens
-/// ([`RolloutHealth`](crate::RolloutHealth)) count teachers too: ask them of the tree before.
+/// ([`RolloutHealth`](crate::diagnostics::RolloutHealth)) count teachers too: ask them of the tree before.
 ///
 /// # Errors
 /// A query outside what its generation sampled or inside another one, a rollout with queries and
@@ -107,8 +108,8 @@ pub fn hindsight(
         let teacher = branches.teacher(tree, generation, block)?;
         for query in queries {
             let pair = |offset| Alignment {
-                student: (generation.id.0, offset),
-                teacher: (teacher.0, offset),
+                student: TermId::new(generation.id.0, offset),
+                teacher: TermId::new(teacher.0, offset),
             };
             aligned.extend((query.start..query.end).map(pair));
         }

@@ -64,7 +64,7 @@ impl SdSearch {
     /// The loss of one batch that holds agent and teacher branches.
     ///
     /// # Errors
-    /// As [`PolicyGradient`](crate::PolicyGradient) and [`Divergence`](crate::Divergence), a weight
+    /// As [`PolicyGradient`](crate::objective::PolicyGradient) and [`Divergence`](crate::objective::Divergence), a weight
     /// that is not finite and 0 or above, and what the model finds wrong.
     pub fn forward<M: CausalModel>(
         &self,

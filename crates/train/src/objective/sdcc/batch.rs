@@ -38,10 +38,8 @@ impl SdccBatch {
             Batch::new(&filled, device)
         };
         let (student, teacher) = (rows(&compressed)?, rows(&packed)?);
-        let aligned = layouts.diverging()?.into_iter().map(|term| {
-            let id = (term.generation, term.offset);
-            Alignment { student: id, teacher: id }
-        });
+        let diverging = layouts.diverging()?.into_iter();
+        let aligned = diverging.map(|id| Alignment { student: id, teacher: id });
         let pairs = Pairs::new(student.terms(), teacher.terms(), aligned)?;
         Ok(Self { student, teacher, pairs })
     }

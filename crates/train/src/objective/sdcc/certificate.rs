@@ -1,6 +1,6 @@
 use super::bounds::{gradient_bound, loss_bound, pinsker, scaled};
-use crate::gradients::larger;
-use pleach_layout::Era;
+use crate::equivalence::larger;
+use pleach_layout::{Era, TermId};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -19,6 +19,11 @@ pub struct Residual {
 }
 
 impl Residual {
+    /// The term's name.
+    pub fn id(&self) -> TermId {
+        TermId::new(self.generation, self.offset)
+    }
+
     /// The largest total variation that the KL allows.
     pub fn pinsker(&self) -> f64 {
         pinsker(self.kl)
@@ -126,14 +131,12 @@ impl SdccCertificate {
     /// was sampled.
     pub fn new(
         residuals: &[Residual],
-        supervised: impl IntoIterator<Item = (u32, u32)>,
+        supervised: impl IntoIterator<Item = TermId>,
         eras: &[Era],
     ) -> Self {
-        let residuals: HashMap<(u32, u32), Residual> = residuals
-            .iter()
-            .map(|residual| ((residual.generation, residual.offset), *residual))
-            .collect();
-        let supervised: HashSet<(u32, u32)> = supervised.into_iter().collect();
+        let residuals: HashMap<TermId, Residual> =
+            residuals.iter().map(|residual| (residual.id(), *residual)).collect();
+        let supervised: HashSet<TermId> = supervised.into_iter().collect();
         let mut order = Vec::new();
         let mut by_junction: HashMap<Option<u32>, Vec<&Era>> = HashMap::new();
         for era in eras {
@@ -153,10 +156,10 @@ impl SdccCertificate {
 fn summary(
     junction: Option<u32>,
     eras: &[&Era],
-    supervised: &HashSet<(u32, u32)>,
-    residuals: &HashMap<(u32, u32), Residual>,
+    supervised: &HashSet<TermId>,
+    residuals: &HashMap<TermId, Residual>,
 ) -> JunctionCertificate {
-    let ids = || eras.iter().map(|era| (era.generation, era.offset));
+    let ids = || eras.iter().map(|era| era.id());
     let found: Vec<&Residual> = ids().filter_map(|id| residuals.get(&id)).collect();
     let count = found.len().max(1) as f64;
     let sum = |of: fn(&Residual) -> f64| found.iter().map(|residual| of(residual)).sum::<f64>();

@@ -114,7 +114,7 @@ impl Sdcc {
     /// runs.
     ///
     /// # Errors
-    /// As [`Nll`](crate::Nll) and [`Divergence`](crate::Divergence); a lambda below 0 or not
+    /// As [`Nll`](crate::objective::Nll) and [`Divergence`](crate::objective::Divergence); a lambda below 0 or not
     /// finite; what a model finds wrong.
     pub fn forward<M: CausalModel>(
         &self,

@@ -9,7 +9,7 @@ use crate::{
         head::hidden_states,
     },
 };
-use pleach_layout::{Layouts, Sequence};
+use pleach_layout::{Layouts, Sequence, Term, TermId};
 use std::collections::HashSet;
 
 /// The KL and the total variation at every diverging term of a tree, over the whole vocabulary and
@@ -25,8 +25,7 @@ pub fn residuals<M: CausalModel>(
     teacher: &M,
     layouts: &Layouts<'_>,
 ) -> Result<Vec<Residual>, TrainError> {
-    let diverging: HashSet<(u32, u32)> =
-        layouts.diverging()?.into_iter().map(|term| (term.generation, term.offset)).collect();
+    let diverging: HashSet<TermId> = layouts.diverging()?.into_iter().collect();
     if diverging.is_empty() {
         return Ok(Vec::new());
     }
@@ -57,11 +56,8 @@ pub fn residuals<M: CausalModel>(
         let variations =
             output.total_variation_n.as_ref().map(read).transpose()?.unwrap_or_default();
         let of_term = pairs.ids.iter().zip(read(&output.divergence_n)?).zip(variations);
-        residuals.extend(of_term.map(|((&(generation, offset), kl), total_variation)| Residual {
-            generation,
-            offset,
-            kl,
-            total_variation,
+        residuals.extend(of_term.map(|((&TermId { generation, offset }, kl), total_variation)| {
+            Residual { generation, offset, kl, total_variation }
         }));
     }
     Ok(residuals)
@@ -78,8 +74,6 @@ pub fn certify<M: CausalModel>(
 ) -> Result<SdccCertificate, TrainError> {
     let residuals = residuals(student, teacher, layouts)?;
     let compressed = layouts.compressed()?.sequences;
-    let ids = |sequence: &Sequence| {
-        sequence.terms.iter().map(|term| (term.generation, term.offset)).collect::<Vec<_>>()
-    };
+    let ids = |sequence: &Sequence| sequence.terms.iter().map(Term::id).collect::<Vec<_>>();
     Ok(SdccCertificate::new(&residuals, compressed.iter().flat_map(ids), &layouts.eras()))
 }

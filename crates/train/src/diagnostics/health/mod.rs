@@ -10,7 +10,7 @@ pub use clipping::{ClipDistance, clip_fractions};
 pub use metrics::{HealthInput, HealthMetric};
 pub use rollouts::{Count, RolloutHealth};
 
-use crate::{gap::GapSummary, objective::SdccCertificate};
+use crate::{diagnostics::GapSummary, objective::SdccCertificate};
 use serde::Serialize;
 
 /// One number of [`Health`].

@@ -122,7 +122,7 @@ pub fn union_log_probabilities(
         terms.sources.push(i64::from(term.source));
         terms.targets.push(term.target);
         terms.weights.push(term.weight);
-        terms.ids.push((term.generation, term.offset));
+        terms.ids.push(term.id());
     }
     let model = model.valid();
     let mask = ViewMask::new(&union.visible, &Placement::of(&model)?.device)?;

@@ -1,12 +1,16 @@
+//! Whether two layouts of one tree mean the same to a model, to the last gradient.
+mod gradients;
+
+pub use gradients::{Gradient, GradientMap, collect_gradients, relative_gradient_error};
+pub(crate) use gradients::{larger, zero_gradients};
+
 use crate::{
     error::TrainError,
     evaluation::{Evaluation, Placement, TermLogp, evaluate},
-    gradients::{larger, relative_gradient_error},
     model::CausalModel,
-    precision::Precision,
 };
 use burn::tensor::DType;
-use pleach_layout::Sequence;
+use pleach_layout::{Sequence, TermId};
 use std::collections::BTreeMap;
 
 /// How far two layouts of one tree are from each other under a model.
@@ -15,10 +19,10 @@ pub struct Equivalence {
     /// Largest |log p - log p| over loss terms, in nats.
     pub max_logp_difference: f64,
     /// Relative error of the gradients of the summed negative log-likelihood, as
-    /// [`relative_gradient_error`](crate::relative_gradient_error) defines it.
+    /// [`relative_gradient_error`] defines it.
     pub relative_gradient_error: f64,
-    /// The dtype that it was computed in, `f32` or `f64`.
-    pub dtype: String,
+    /// The dtype that it was computed in.
+    pub dtype: DType,
 }
 
 impl Equivalence {
@@ -29,12 +33,12 @@ impl Equivalence {
     pub fn between(
         found: &Evaluation,
         expected: &Evaluation,
-        precision: Precision,
+        dtype: DType,
     ) -> Result<Self, TrainError> {
         Ok(Self {
             max_logp_difference: max_difference(&found.logp, &expected.logp)?,
             relative_gradient_error: relative_gradient_error(&expected.gradients, &found.gradients),
-            dtype: precision.name().to_owned(),
+            dtype,
         })
     }
 
@@ -45,8 +49,7 @@ impl Equivalence {
     /// since what cancels in a gradient loses more. A layout that conditions on other tokens is off
     /// by whole fractions of a nat.
     pub fn holds(&self) -> bool {
-        let (logp, gradient) =
-            if self.dtype == Precision::F64.name() { (1e-10, 1e-9) } else { (1e-3, 1e-2) };
+        let (logp, gradient) = if self.dtype == DType::F64 { (1e-10, 1e-9) } else { (1e-3, 1e-2) };
         self.max_logp_difference <= logp && self.relative_gradient_error <= gradient
     }
 
@@ -63,8 +66,8 @@ impl Equivalence {
         let worst = larger(self.max_logp_difference, self.relative_gradient_error);
         Some(if !worst.is_finite() {
             "a log-probability or gradient is no number: look at the weights, and at rows that see nothing"
-        } else if self.dtype == Precision::F64.name() && worst < 1e-4 {
-            "an operation of the model may compute in float32 (burn's RmsNorm does): use one that keeps float64, such as pleach_train::RmsNorm; if none does, look at mask and positions"
+        } else if self.dtype == DType::F64 && worst < 1e-4 {
+            "an operation of the model may compute in float32 (burn's RmsNorm does): use one that keeps float64, such as pleach_train::decoder::RmsNorm; if none does, look at mask and positions"
         } else {
             "tokens see others than they should: check that the model reads the batch's mask and positions, and that nothing mixes rows, such as dropout or statistics over the batch"
         })
@@ -89,21 +92,16 @@ pub fn compare<M: CausalModel>(
     let total = packed.len() + segments.len();
     let found = evaluate(model, packed, &mut |done| progress(done, total))?;
     let expected = evaluate(model, segments, &mut |done| progress(packed.len() + done, total))?;
-    let precision = match Placement::of(model)?.dtype {
-        DType::F64 => Precision::F64,
-        _ => Precision::F32,
-    };
-    Equivalence::between(&found, &expected, precision)
+    Equivalence::between(&found, &expected, Placement::of(model)?.dtype)
 }
 
 fn max_difference(found: &[TermLogp], expected: &[TermLogp]) -> Result<f64, TrainError> {
-    let key = |term: &TermLogp| (term.generation, term.offset);
-    let mut open: BTreeMap<(u32, u32), f64> =
-        expected.iter().map(|term| (key(term), term.logp)).collect();
-    let differ = |(generation, offset)| TrainError::TermsDiffer { generation, offset };
+    let mut open: BTreeMap<TermId, f64> =
+        expected.iter().map(|term| (term.id(), term.logp)).collect();
+    let differ = |TermId { generation, offset }| TrainError::TermsDiffer { generation, offset };
     let mut worst = 0.0;
     for term in found {
-        let other = open.remove(&key(term)).ok_or(differ(key(term)))?;
+        let other = open.remove(&term.id()).ok_or(differ(term.id()))?;
         worst = larger(worst, (term.logp - other).abs());
     }
     match open.into_keys().next() {

@@ -1,10 +1,9 @@
 use crate::{
-    config::DecoderConfig,
+    decoder::DecoderConfig,
     decoder::{Decoder, WeightSource},
     error::TrainError,
-    precision::Precision,
 };
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{DType, Device, TensorData};
 use burn_store::{ModuleStore, SafetensorsStore, bridge, burn_pack};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,20 +27,16 @@ pub fn read_config(folder: &Path) -> Result<DecoderConfig, TrainError> {
 /// names. Every parameter must be there in its shape, and nothing else may be.
 ///
 /// # Errors
-/// Files that cannot be read; configuration keys that are not supported; missing, unexpected or
+/// A dtype other than float32 and float64; files that cannot be read; configuration keys that are not supported; missing, unexpected or
 /// wrongly shaped tensors.
-pub fn load_decoder(
-    folder: &Path,
-    precision: Precision,
-    device: &Device,
-) -> Result<Decoder, TrainError> {
+pub fn load_decoder(folder: &Path, dtype: DType, device: &Device) -> Result<Decoder, TrainError> {
     let config = read_config(folder)?;
     let tied = config.tie_word_embeddings;
     let mut source = Checkpoint::open(folder)?;
     if tied {
         source.drop_tied_head()?;
     }
-    let decoder = Decoder::build(config, &mut source, precision, device)?;
+    let decoder = Decoder::build(config, &mut source, dtype, device)?;
     source.finish()?;
     Ok(decoder)
 }

@@ -2,7 +2,7 @@ use crate::{
     batch::BatchTerms,
     error::{ObjectiveError, TrainError},
 };
-use pleach_layout::Era;
+use pleach_layout::{Era, TermId};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,8 +49,8 @@ pub fn clip_fractions(
         .into());
     }
     terms.places()?;
-    let since: HashMap<(u32, u32), Option<u32>> =
-        eras.iter().map(|era| ((era.generation, era.offset), era.since)).collect();
+    let since: HashMap<TermId, Option<u32>> =
+        eras.iter().map(|era| (era.id(), era.since)).collect();
     let mut groups: BTreeMap<Option<u32>, (usize, usize)> = BTreeMap::new();
     let counted = terms
         .ids
@@ -59,14 +59,14 @@ pub fn clip_fractions(
         .zip(clipped)
         .filter(|((_, weight), _)| **weight != 0.0);
     for ((id, _), &clipped) in counted {
-        let from = since.get(id).copied().flatten().map(crate::gap::lower_bound);
+        let from = since.get(id).copied().flatten().map(crate::diagnostics::gap::lower_bound);
         let (terms, taken) = groups.entry(from).or_default();
         *terms += 1;
         *taken += usize::from(clipped != 0.0);
     }
     let of = |(from, (terms, clipped)): (Option<u32>, _)| ClipDistance {
         from,
-        to: from.map(crate::gap::upper_bound),
+        to: from.map(crate::diagnostics::gap::upper_bound),
         terms,
         clipped,
     };

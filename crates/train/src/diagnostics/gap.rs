@@ -1,5 +1,5 @@
 use crate::evaluation::TermLogp;
-use pleach_layout::Era;
+use pleach_layout::{Era, TermId};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ impl GapSummary {
         Self {
             terms,
             mean: mean(self.mean, other.mean),
-            max: crate::gradients::larger(self.max, other.max),
+            max: crate::equivalence::larger(self.max, other.max),
             signed_mean: mean(self.signed_mean, other.signed_mean),
         }
     }
@@ -74,16 +74,12 @@ impl Gap {
     /// Compares a layout's log-probabilities with the exact ones; terms that only one side has are
     /// left out.
     pub fn new(exact: &[TermLogp], layout: &[TermLogp], eras: &[Era]) -> Self {
-        let exact: HashMap<(u32, u32), f64> =
-            exact.iter().map(|term| ((term.generation, term.offset), term.logp)).collect();
-        let layout: HashMap<(u32, u32), f64> =
-            layout.iter().map(|term| ((term.generation, term.offset), term.logp)).collect();
+        let exact: HashMap<TermId, f64> = exact.iter().map(|term| (term.id(), term.logp)).collect();
+        let layout: HashMap<TermId, f64> =
+            layout.iter().map(|term| (term.id(), term.logp)).collect();
         let placed: Vec<(Era, f64)> = eras
             .iter()
-            .filter_map(|era| {
-                let key = (era.generation, era.offset);
-                Some((*era, layout.get(&key)? - exact.get(&key)?))
-            })
+            .filter_map(|era| Some((*era, layout.get(&era.id())? - exact.get(&era.id())?)))
             .collect();
         Self {
             all: summary(placed.iter().map(|(_, gap)| *gap)),
@@ -101,7 +97,7 @@ fn summary(gaps: impl IntoIterator<Item = f64>) -> GapSummary {
         terms += 1;
         absolute += f64::abs(gap);
         signed += gap;
-        max = crate::gradients::larger(max, f64::abs(gap));
+        max = crate::equivalence::larger(max, f64::abs(gap));
     }
     let count = f64::from(u32::try_from(terms.max(1)).unwrap_or(u32::MAX));
     GapSummary { terms, mean: absolute / count, max, signed_mean: signed / count }

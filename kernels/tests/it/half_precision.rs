@@ -1,12 +1,8 @@
 //! Contract: on a device of CubeCL that has float16 or bfloat16, attention takes and gives it and
 //! sums in float32, so that its error is that of rounding the results; what a device does not have
 //! is an error before launch.
-#![cfg(any(feature = "wgpu", feature = "cuda"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-mod oracle;
-
+use crate::oracle::{Naive, Part, Random, Target, cuda, differentiate, wgpu};
 use burn::tensor::{DType, Tensor};
-use oracle::{Naive, Part, Random, Target, cuda, differentiate, wgpu};
 use pleach_kernels::{AttentionConfig, Execution, KernelError, TreeMask, tree_attention};
 
 const HEAD_DIM: usize = 16;

@@ -1,7 +1,7 @@
-use crate::{error::TrainError, precision::Precision};
+use crate::error::TrainError;
 use burn::{
     module::{Module, ModuleVisitor, Param},
-    tensor::{Gradients, Tensor},
+    tensor::{DType, Gradients, Tensor},
 };
 use safetensors::{Dtype, tensor::View};
 use std::{borrow::Cow, collections::BTreeMap, path::Path};
@@ -16,7 +16,7 @@ pub struct Gradient {
 }
 
 /// Gradients by the name of the parameter: its path in the module, which for a
-/// [`Decoder`](crate::Decoder) is its name in the checkpoint.
+/// [`Decoder`](crate::decoder::Decoder) is its name in the checkpoint.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GradientMap {
     /// The gradients.
@@ -40,15 +40,20 @@ impl GradientMap {
         }
     }
 
-    /// Writes the gradients as safetensors, in a dtype of choice, into what lies at the path, as
+    /// Writes the gradients as safetensors, in float32 or float64, into what lies at the path, as
     /// through a link.
     ///
     /// # Errors
-    /// A file that cannot be written.
-    pub fn save(&self, path: &Path, precision: Precision) -> Result<(), TrainError> {
+    /// A file that cannot be written, and another dtype.
+    pub fn save(&self, path: &Path, dtype: DType) -> Result<(), TrainError> {
+        let single = match dtype {
+            DType::F32 => true,
+            DType::F64 => false,
+            dtype => return Err(TrainError::Dtype { what: "gradients in a file", dtype }),
+        };
         let failed = |message: String| TrainError::File { path: path.to_owned(), message };
         let views =
-            self.gradients.iter().map(|(name, gradient)| (name, Encoded { gradient, precision }));
+            self.gradients.iter().map(|(name, gradient)| (name, Encoded { gradient, single }));
         let bytes =
             safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))?;
         std::fs::write(path, bytes)
@@ -59,15 +64,12 @@ impl GradientMap {
 /// A gradient as a tensor whose bytes are made when they are written, one tensor at a time.
 struct Encoded<'a> {
     gradient: &'a Gradient,
-    precision: Precision,
+    single: bool,
 }
 
 impl View for Encoded<'_> {
     fn dtype(&self) -> Dtype {
-        match self.precision {
-            Precision::F32 => Dtype::F32,
-            Precision::F64 => Dtype::F64,
-        }
+        if self.single { Dtype::F32 } else { Dtype::F64 }
     }
 
     fn shape(&self) -> &[usize] {
@@ -75,18 +77,15 @@ impl View for Encoded<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        encode(&self.gradient.values, self.precision).into()
+        let values = self.gradient.values.iter();
+        match self.single {
+            true => values.flat_map(|value| (*value as f32).to_le_bytes()).collect(),
+            false => values.flat_map(|value| value.to_le_bytes()).collect(),
+        }
     }
 
     fn data_len(&self) -> usize {
         self.gradient.values.len() * self.dtype().bitsize() / 8
-    }
-}
-
-fn encode(values: &[f64], precision: Precision) -> Vec<u8> {
-    match precision {
-        Precision::F32 => values.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect(),
-        Precision::F64 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
     }
 }
 

@@ -1,23 +1,15 @@
 //! Contract: the memory estimate is within a third of the real peak of a CPU device, so that
 //! refusing by it refuses the right things.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-#[path = "it/fixtures/mod.rs"]
-mod fixtures;
-
-use fixtures::causal;
-use peak_alloc::PeakAlloc;
+use crate::fixtures::{causal, device::cpu};
+use crate::{ALLOCATED, ONE_AT_A_TIME, peak};
+use burn::tensor::DType;
 use pleach_layout::Sequence;
 use pleach_train::{
-    Decoder, DecoderConfig, DeviceName, Family, MemoryEstimate, Precision, Union, Workload,
-    evaluate, log_probabilities, replay, union_log_probabilities,
+    decoder::{Decoder, DecoderConfig, Family},
+    diagnostics::{Union, union_log_probabilities},
+    evaluation::{evaluate, log_probabilities, replay},
+    memory::{MemoryEstimate, Workload},
 };
-use std::sync::Mutex;
-
-#[global_allocator]
-static ALLOCATED: PeakAlloc = PeakAlloc;
-
-/// The count is of the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn shape(time: usize, layers: usize, vocabulary: usize) -> (DecoderConfig, Vec<u32>) {
     let mut config = DecoderConfig::small(Family::Llama, vocabulary, layers);
@@ -29,18 +21,8 @@ fn shape(time: usize, layers: usize, vocabulary: usize) -> (DecoderConfig, Vec<u
 }
 
 fn seeded(config: &DecoderConfig) -> Decoder {
-    let device = DeviceName::ALL.into_iter().find_map(|name| name.open().ok()).unwrap();
-    Decoder::seeded(config.clone(), 1, Precision::F32, &device).unwrap()
-}
-
-/// Peak bytes above what was live before.
-fn peak<T>(run: impl FnOnce() -> T) -> f64 {
-    let before = ALLOCATED.current_usage();
-    ALLOCATED.reset_peak_usage();
-    let result = run();
-    let real = ALLOCATED.peak_usage() - before;
-    drop(result);
-    real as f64
+    let device = cpu();
+    Decoder::seeded(config.clone(), 1, DType::F32, &device).unwrap()
 }
 
 /// Peak bytes above what was live before, and the estimate.
@@ -60,7 +42,7 @@ fn measure(
         }
     });
     let workload = Workload::of(&sequences)[0];
-    let estimate = MemoryEstimate::new(&config, Precision::F32, workload, gradients);
+    let estimate = MemoryEstimate::new(&config, DType::F32, workload, gradients);
     (real, estimate.total() as f64, estimate)
 }
 
@@ -119,7 +101,7 @@ fn gradients_of_batches_and_evaluations_before_are_counted() {
     drop(kept);
     let estimate = |count: usize| {
         let workload = Workload::of(&sequences[..count])[0];
-        MemoryEstimate::new(&config, Precision::F32, workload, true)
+        MemoryEstimate::new(&config, DType::F32, workload, true)
     };
     assert_eq!(estimate(3).total(), estimate(1).total() + map);
     assert_eq!(estimate(1).beside_gradients(&config, 2).total(), estimate(1).total() + 2 * map);
@@ -137,7 +119,7 @@ fn the_estimate_of_a_replay_is_within_a_third_of_the_real_peak() {
         let tape = Sequence { ends, ..causal(&tokens) };
         let real = peak(|| replay(&seeded(&config), std::slice::from_ref(&tape)).unwrap());
         let workload = Workload::of(std::slice::from_ref(&tape))[0];
-        let estimate = MemoryEstimate::replay(&config, Precision::F32, workload, pairs);
+        let estimate = MemoryEstimate::replay(&config, DType::F32, workload, pairs);
         assert_within_a_third(
             &format!("replay of {time} tokens that live for {life}, width {width}"),
             real,
@@ -156,7 +138,7 @@ fn the_estimate_of_a_union_is_within_a_third_of_the_real_peak() {
         union_log_probabilities(&seeded(&config), &union).unwrap()
     });
     let workload = Workload::of_sizes(&[(tokens.len(), tokens.len() - 1)])[0];
-    assert_within_a_third("union", real, MemoryEstimate::union(&config, Precision::F32, workload));
+    assert_within_a_third("union", real, MemoryEstimate::union(&config, DType::F32, workload));
 }
 
 #[test]
