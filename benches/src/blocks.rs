@@ -10,7 +10,7 @@ use crate::output;
 use crate::report::Report;
 
 /// A table with its title and what has to be said beside it.
-pub(crate) struct Block {
+pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) notes: Vec<String>,
     pub(crate) header: Vec<&'static str>,
@@ -20,9 +20,9 @@ pub(crate) struct Block {
 }
 
 /// Everything that was measured, as tables.
-pub(crate) fn blocks(report: &Report) -> Vec<Block> {
+pub(crate) fn blocks(report: &Report) -> Vec<Section> {
     let lengths: BTreeSet<usize> = report.rows.iter().map(|row| row.tokens).collect();
-    let mut blocks: Vec<Block> =
+    let mut blocks: Vec<Section> =
         lengths.into_iter().map(|tokens| attention(report, tokens)).collect();
     if !report.memory.is_empty() {
         blocks.push(memory(report));
@@ -34,7 +34,7 @@ pub(crate) fn blocks(report: &Report) -> Vec<Block> {
     blocks
 }
 
-fn attention(report: &Report, tokens: usize) -> Block {
+fn attention(report: &Report, tokens: usize) -> Section {
     let header = vec![
         "problem",
         "way",
@@ -67,7 +67,7 @@ fn attention(report: &Report, tokens: usize) -> Block {
         "memory beyond inputs, outputs and their gradients: {}",
         report.memory_method
     ));
-    Block {
+    Section {
         title: format!("Attention, {} tokens", output::size(tokens)),
         notes,
         header,
@@ -154,7 +154,7 @@ fn floor_cells(report: &Report, tree: [&AttentionRow; 2]) -> Vec<String> {
     named.into_iter().chain(cells).chain([dash(), dash(), dash()]).collect()
 }
 
-fn memory(report: &Report) -> Block {
+fn memory(report: &Report) -> Section {
     let name = |pass| label(pass).to_owned();
     let cells = |peak: &Peak| {
         vec![
@@ -164,7 +164,7 @@ fn memory(report: &Report) -> Block {
             output::bytes(peak.peak_bytes),
         ]
     };
-    Block {
+    Section {
         title: "Memory of tree attention beyond inputs, outputs and their gradients".into(),
         notes: vec![report.memory_method.clone()],
         header: vec!["problem", "tokens", "passes", "most"],
@@ -173,7 +173,7 @@ fn memory(report: &Report) -> Block {
     }
 }
 
-fn schedule(report: &Report) -> Block {
+fn schedule(report: &Report) -> Section {
     let rows = report.schedule.iter().map(|row| {
         let fraction = format!("{:.1} %", row.computed_fraction * 100.0);
         let (live, partial) = (output::count(row.live_tiles), output::count(row.partial_tiles));
@@ -189,7 +189,7 @@ fn schedule(report: &Report) -> Block {
             fraction,
         ]
     });
-    Block {
+    Section {
         title: "Schedule".into(),
         notes: vec!["overhead: computed over visible pairs; computed: of tokens x tokens".into()],
         names: 1,
@@ -198,7 +198,7 @@ fn schedule(report: &Report) -> Block {
     }
 }
 
-fn step(report: &Report) -> Block {
+fn step(report: &Report) -> Section {
     let both = |packed: u64, segments: u64| {
         format!("{} / {}", output::count(packed), output::count(segments))
     };
@@ -217,7 +217,7 @@ fn step(report: &Report) -> Block {
             row.repeats.to_string(),
         ]
     });
-    Block {
+    Section {
         title: "Training step, packed against segments".into(),
         notes: vec![
             "decoder of 4 layers, width 256, 4 heads of 64, 768 inside the feed-forward block, vocabulary 4,096; forward, token-level \

@@ -3,7 +3,7 @@ use anyhow::Result;
 use comfy_table::CellAlignment;
 
 use crate::aims;
-use crate::blocks::{Block, blocks};
+use crate::blocks::{Section, blocks};
 use crate::environment::Environment;
 use crate::output;
 use crate::report::Report;
@@ -46,7 +46,7 @@ pub(crate) fn markdown(report: &Report) -> Result<()> {
     let aims = aims::of(report)?;
     if !aims.is_empty() {
         let met = |met| if met { "met" } else { "missed" }.to_owned();
-        print_block(&Block {
+        print_block(&Section {
             title: "What it aims at".into(),
             notes: Vec::new(),
             names: 1,
@@ -60,7 +60,7 @@ pub(crate) fn markdown(report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn print_block(block: &Block) -> Result<()> {
+fn print_block(block: &Section) -> Result<()> {
     let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
     let rule =
         (0..block.header.len()).map(|column| if column < block.names { "---" } else { "---:" });

@@ -12,13 +12,13 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 #[derive(Debug, Clone)]
 pub struct ViewMask {
     time: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<RowBlock>,
     device: Device,
 }
 
 /// Consecutive rows that agree on the position of every key that they see.
 #[derive(Debug, Clone)]
-struct Block {
+struct RowBlock {
     start: usize,
     row_positions: Vec<i32>,
     key_positions: Vec<i32>,
@@ -98,10 +98,10 @@ impl OpenBlock {
         self.row_positions.push(view.len() as i32 - 1);
     }
 
-    fn close(self, device: &Device) -> Block {
+    fn close(self, device: &Device) -> RowBlock {
         let shape = [1, 1, self.row_positions.len(), self.key_positions.len()];
         let visible = Tensor::<4, Bool>::from_data(TensorData::new(self.visible, shape), device);
-        Block {
+        RowBlock {
             start: self.start,
             row_positions: self.row_positions,
             key_positions: self.key_positions.into_iter().map(Option::unwrap_or_default).collect(),

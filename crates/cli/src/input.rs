@@ -246,7 +246,7 @@ impl Loaded {
         let (warnings, others): (Vec<_>, Vec<_>) =
             self.found.iter().partition(|found| found.severity == Severity::Warning);
         for diagnostic in others.iter().chain(warnings.iter().take(WARNINGS)) {
-            eprintln!("{diagnostic}");
+            eprintln!("{}", output::flags(diagnostic));
         }
         if warnings.len() > WARNINGS {
             eprintln!(

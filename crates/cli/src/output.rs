@@ -23,10 +23,18 @@ pub(crate) fn error(error: &anyhow::Error) {
     eprintln!("error: {}", causes(error));
 }
 
+/// A text of the library, whose advice names the library's options, with the flags that set them.
+pub(crate) fn flags(text: impl Display) -> String {
+    text.to_string()
+        .replace("ReadOptions::LENIENT", "--lenient")
+        .replace("the `harness` of `convert_from`", "--from")
+}
+
 /// An error and its causes in one text.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
+        let cause = flags(cause);
         if !text.contains(&cause) {
             let joint = if text.is_empty() { "" } else { ": " };
             text = text + joint + &cause;

@@ -57,7 +57,7 @@ pub enum HarnessError {
     },
     /// Nothing in the file is of the format that it was to be read as.
     #[error(
-        "{file}: nothing in it is of the format {} ({}); {}leave the format (--from) away to tell it from the content",
+        "{file}: nothing in it is of the format {} ({}); {}leave the format (the `harness` of `convert_from`) away to tell it from the content",
         .harness.name(), .harness.title(), .found.map(|found| format!("it looks like {}; ", found.title())).unwrap_or_default()
     )]
     OtherFormat {

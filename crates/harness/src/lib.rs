@@ -12,14 +12,14 @@
 //! ```
 
 mod core;
+mod detect;
 mod error;
 mod formats;
 
-pub use crate::core::detect::{
-    Conversion, Harness, convert, convert_from, detect, detect_bytes, misnamed,
-};
+pub use crate::core::format::Conversion;
 pub use crate::core::input::Input;
 pub use crate::core::usage::{CallUsage, EraUsage, UsageCheck};
+pub use detect::{Harness, convert, convert_from, detect, detect_bytes, misnamed};
 pub use error::HarnessError;
 pub use formats::{atif, claude_code};
 pub use pleach_tree::ReadOptions;

@@ -7,8 +7,8 @@ use pleach_tree::{
 use rustc_hash::FxHashSet;
 
 use super::RenderError;
+use super::list_edit::{Cut, ListEdit, Plan};
 use super::rewrite::Rewriter;
-use super::step::{Cut, Plan, Step};
 
 /// The rule by which a template changes what a context held.
 const RULE: &str = "chat_template";
@@ -55,7 +55,7 @@ impl Rewriter<'_, '_> {
 
     fn step(
         &mut self,
-        step: Step,
+        step: ListEdit,
         context: ContextId,
         from: Option<ContextId>,
         before: &[Span],
@@ -63,27 +63,27 @@ impl Rewriter<'_, '_> {
     ) -> Record {
         let parent = from.unwrap_or(context);
         match (step, own) {
-            (Step::Append(segments), own) => {
+            (ListEdit::Append(segments), own) => {
                 let extra = match own {
                     Some(Operation::Append(record)) => record.extra.clone(),
                     _ => Extra::new(),
                 };
                 Record::Append(Append { context, from, segments, extra })
             }
-            (Step::Fork, Some(Operation::Fork(record))) => {
+            (ListEdit::Fork, Some(Operation::Fork(record))) => {
                 Record::Fork(Fork { context, from: parent, ..record.clone() })
             }
-            (Step::Replace(segments), Some(Operation::Replace(record))) => {
+            (ListEdit::Replace(segments), Some(Operation::Replace(record))) => {
                 self.leave_but(before, &segments);
                 Record::Replace(Replace { context, from: parent, segments, ..record.clone() })
             }
-            (Step::Replace(segments), _) => {
+            (ListEdit::Replace(segments), _) => {
                 self.notes.rewritten += 1;
                 self.leave_but(before, &segments);
                 let replace = Replace::new(parent, segments).with_author(By::rule(RULE));
                 Record::Replace(Replace { context, ..replace })
             }
-            (Step::Evict(cut), Some(Operation::Evict(record))) => {
+            (ListEdit::Evict(cut), Some(Operation::Evict(record))) => {
                 let evicted = self.evicted(&cut, before);
                 let replacement = record.replacement.as_ref().map(|replacement| Replacement {
                     kind: match replacement.kind {
@@ -105,7 +105,7 @@ impl Rewriter<'_, '_> {
                     ..record.clone()
                 }))
             }
-            (Step::Evict(cut), _) => {
+            (ListEdit::Evict(cut), _) => {
                 self.notes.rewritten += 1;
                 let evicted = self.evicted(&cut, before);
                 let replacement =
@@ -115,7 +115,9 @@ impl Rewriter<'_, '_> {
                 let evict = Evict::new(parent, evicted).with_author(By::rule(RULE));
                 Record::Evict(Box::new(Evict { context, replacement, ..evict }))
             }
-            (Step::Fork, _) => Record::Append(Append { context, ..Append::new(from, Vec::new()) }),
+            (ListEdit::Fork, _) => {
+                Record::Append(Append { context, ..Append::new(from, Vec::new()) })
+            }
         }
     }
 

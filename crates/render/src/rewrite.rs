@@ -6,11 +6,11 @@ use pleach_tree::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::encode::Encoder;
+use super::list_edit::{ListEdit, Plan};
 use super::lists::Lists;
 use super::message::Messages;
 use super::note::Notes;
 use super::operation::Author;
-use super::step::{Plan, Step};
 use super::table::Table;
 use super::target::Target;
 use super::view::{Failure, Viewer, runs};
@@ -167,11 +167,11 @@ impl<'t> Rewriter<'_, 't> {
             Operation::Replace(_) => {
                 let segments = self.table.as_wholes(&target)?;
                 let list = segments.iter().map(|&id| self.table.whole(id)).collect();
-                Plan { steps: vec![Step::Replace(segments)], list }
+                Plan { steps: vec![ListEdit::Replace(segments)], list }
             }
             Operation::Fork(_) => {
                 let mut plan = Plan::edits(&before, target, false, &mut self.table)?;
-                plan.steps.insert(0, Step::Fork);
+                plan.steps.insert(0, ListEdit::Fork);
                 plan
             }
         };

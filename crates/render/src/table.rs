@@ -14,14 +14,14 @@ pub(super) type GlueKey = (Option<PartKey>, u32);
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) records: Vec<Record>,
-    entries: Vec<Entry>,
+    entries: Vec<TableRow>,
     parts: FxHashMap<(PartKey, Box<[u32]>), SegmentId>,
     glue: FxHashMap<(GlueKey, Box<[u32]>), Vec<SegmentId>>,
     gone: FxHashSet<SegmentId>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TableRow {
     part: Option<PartKey>,
     record: usize,
 }
@@ -145,7 +145,7 @@ impl Table {
                 .map_err(|_| RenderError::TooMany { what: "segments" })?,
         );
         segment.id = id;
-        self.entries.push(Entry { part, record: self.records.len() });
+        self.entries.push(TableRow { part, record: self.records.len() });
         self.records.push(Record::Segment(segment));
         Ok(id)
     }

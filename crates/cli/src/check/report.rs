@@ -122,7 +122,7 @@ impl<'a> FileReport<'a> {
             fidelity: header.fidelity,
             cache: header.cache,
             notes: &checked.loaded.notes,
-            report: checked.loaded.found.iter().map(ToString::to_string).collect(),
+            report: checked.loaded.found.iter().map(crate::output::flags).collect(),
             facts: FactsReport::new(&checked.facts),
             evictions: &checked.facts.account.evictions,
             rollouts: checked

@@ -20,7 +20,7 @@ use crate::output;
 pub(super) struct Row {
     pub(super) file: String,
     #[serde(flatten)]
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<SessionFacts>,
     pub(super) error: Option<String>,
     /// The files that were read for the session beside its own.
     #[serde(skip)]
@@ -39,7 +39,7 @@ impl Row {
 
 /// What is known of a session without a model.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Session {
+pub(super) struct SessionFacts {
     pub(super) harness: String,
     pub(super) harness_version: Option<String>,
     pub(super) fidelity: Fidelity,
@@ -88,7 +88,7 @@ pub(super) fn rows(inspect: &Inspect, files: &[Result<PathBuf, Unlisted>]) -> Ve
 }
 
 /// The row of a file; where reading it panics, that is one row and not the end of the table.
-fn guarded(file: &Path, read: impl FnOnce() -> Result<(Session, Vec<PathBuf>)>) -> Row {
+fn guarded(file: &Path, read: impl FnOnce() -> Result<(SessionFacts, Vec<PathBuf>)>) -> Row {
     let name = file.display().to_string();
     match panic::catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok((session, reads))) => Row { file: name, session: Some(session), error: None, reads },
@@ -112,12 +112,12 @@ fn once(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-fn session(inspect: &Inspect, file: &Path) -> Result<(Session, Vec<PathBuf>)> {
+fn session(inspect: &Inspect, file: &Path) -> Result<(SessionFacts, Vec<PathBuf>)> {
     let loaded = inspect.input.load(file, &inspect.tokens)?;
     let account = Layouts::new(&loaded.tree)?.account()?;
     let (header, stats) = (loaded.tree.header(), &account.stats);
     let count = |severity| loaded.found.iter().filter(|found| found.severity == severity).count();
-    let session = Session {
+    let session = SessionFacts {
         harness: header.harness.clone(),
         harness_version: header.harness_version.clone(),
         fidelity: header.fidelity,

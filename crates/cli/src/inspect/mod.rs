@@ -110,7 +110,7 @@ impl Inspect {
         let account = layouts.account()?;
         let certificate = layouts.certificate();
         if self.json {
-            let report = loaded.found.iter().map(ToString::to_string).collect();
+            let report = loaded.found.iter().map(output::flags).collect();
             return output::json(&inspection(&loaded, &account, certificate, report));
         }
         loaded.list_found();

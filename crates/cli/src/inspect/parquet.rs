@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
 
-use super::folder::{Row, Session};
+use super::folder::{Row, SessionFacts};
 
 /// Writes one row a session, columns that an unread session does not have as null.
 pub(super) fn write(rows: &[Row], path: &Path) -> Result<()> {
@@ -26,10 +26,10 @@ fn batch(rows: &[Row]) -> Result<RecordBatch> {
     let texts = |of: &dyn Fn(&Row) -> Option<String>| {
         Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef
     };
-    let session = |of: fn(&Session) -> Option<String>| {
+    let session = |of: fn(&SessionFacts) -> Option<String>| {
         texts(&move |row: &Row| row.session.as_ref().and_then(of))
     };
-    let count = |of: fn(&Session) -> Option<usize>| {
+    let count = |of: fn(&SessionFacts) -> Option<usize>| {
         let of = |row: &Row| row.session.as_ref().and_then(of).map(|count| count as u64);
         Arc::new(rows.iter().map(of).collect::<UInt64Array>()) as ArrayRef
     };

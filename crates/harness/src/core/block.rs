@@ -14,14 +14,14 @@ pub(crate) enum Content {
     #[default]
     Absent,
     Text(String),
-    Blocks(Vec<Block>),
+    Blocks(Vec<ContentBlock>),
     /// A shape that is not known.
     Odd,
 }
 
 /// One block of a message.
 #[derive(Debug, Default)]
-pub(crate) struct Block {
+pub(crate) struct ContentBlock {
     pub(crate) kind: String,
     pub(crate) text: Option<String>,
     pub(crate) thinking: Option<String>,
@@ -74,7 +74,7 @@ pub(crate) fn joined(content: Content) -> String {
 }
 
 /// The text of a block; of one that has none, such as an image, its JSON without the data.
-pub(crate) fn text_of(block: Block) -> String {
+pub(crate) fn text_of(block: ContentBlock) -> String {
     if block.kind.ends_with("text")
         && let Some(text) = block.text
     {
@@ -172,7 +172,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 }
 
-impl<'de> Deserialize<'de> for Block {
+impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(BlockVisitor)
     }
@@ -181,18 +181,18 @@ impl<'de> Deserialize<'de> for Block {
 struct BlockVisitor;
 
 impl<'de> Visitor<'de> for BlockVisitor {
-    type Value = Block;
+    type Value = ContentBlock;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a content block")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Block, E> {
-        Ok(Block { kind: "text".into(), text: Some(text.into()), ..Block::default() })
+    fn visit_str<E>(self, text: &str) -> Result<ContentBlock, E> {
+        Ok(ContentBlock { kind: "text".into(), text: Some(text.into()), ..ContentBlock::default() })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Block, A::Error> {
-        let mut block = Block::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ContentBlock, A::Error> {
+        let mut block = ContentBlock::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "type" => block.kind = map.next_value::<Option<String>>()?.unwrap_or_default(),

@@ -1,7 +1,7 @@
-//! What all formats share: input, detection, and the ways from a log to contexts and evictions.
+//! What all formats share: input, what a format exports, and the ways from a log to contexts and evictions.
 pub(crate) mod block;
-pub(crate) mod detect;
 pub(crate) mod draft;
+pub(crate) mod format;
 pub(crate) mod genai;
 pub(crate) mod input;
 pub(crate) mod ledger;

@@ -3,6 +3,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::HarnessError;
+use crate::core::input::Member;
+
 /// How deep a value is looked into, and how many of its keys are kept.
 const DEPTH: usize = 4;
 const ENTRIES: usize = 512;
@@ -167,6 +170,45 @@ impl<'de> Visitor<'de> for Walk<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a file is of a format, by its content, for formats whose sessions are folders.
+pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
+    Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))
+}
+
+/// The shape of the first value in a file that has one.
+pub(crate) fn first_shape(member: &Member) -> Result<Option<Shape>, HarnessError> {
+    Ok(shapes(&member.start(1 << 16)?).next())
+}
+
+/// The shape of every line; one that goes on over the next lines, as in an indented document,
+/// counts with them.
+pub(crate) fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
+    /// How often a line may be taken for the start of something longer.
+    const LONGER: usize = 3;
+    let (mut at, mut longer) = (0, 0);
+    std::iter::from_fn(move || {
+        loop {
+            let rest = start.get(at..).filter(|rest| !rest.is_empty())?;
+            let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+            at += line.len() + 1;
+            if !line.trim_ascii_start().starts_with(b"{")
+                && !line.trim_ascii_start().starts_with(b"[")
+            {
+                continue;
+            }
+            let (shape, whole) = Shape::of(line);
+            if whole.is_err_and(|error| error.is_eof())
+                && line.len() < rest.len()
+                && longer < LONGER
+            {
+                longer += 1;
+                return Some(Shape::of(rest).0);
+            }
+            return Some(shape);
+        }
+    })
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use pleach_tree::{Fidelity, Origin, Part, ReadOptions, ReplacementKind, Role, Se
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::core::detect::Format;
-use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step as Node};
+use crate::core::format::Format;
+use crate::core::script::{self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step};
 use crate::core::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -38,12 +38,12 @@ struct Run {
     system: Option<String>,
     question: String,
     model: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<RunStep>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Step {
+struct RunStep {
     output: String,
     observation: Option<String>,
     fold: Option<Fold>,
@@ -68,8 +68,13 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         let conversation =
             if count == 1 { 0 } else { script.conversation_of(&format!("r{}", count - 1), "main") };
         let spot = Spot { file, at: at.clone() };
-        Workspace { conversation, spot, last: None, heads: Vec::new(), blocks: Vec::new() }
-            .run(&mut script, run);
+        Workspace {
+            cursor: Cursor::new(conversation),
+            spot,
+            heads: Vec::new(),
+            blocks: Vec::new(),
+        }
+        .run(&mut script, run);
     })?;
     script.draft.report.diagnostics.append(&mut report.diagnostics);
     script.play()
@@ -77,7 +82,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 
 /// Steps that stand in the context as one block.
 #[derive(Debug, Clone)]
-struct Block {
+struct FoldedSteps {
     steps: RangeInclusive<u32>,
     /// Nodes, and the segment of a node where only that stands there.
     nodes: Vec<(usize, Option<usize>)>,
@@ -85,11 +90,10 @@ struct Block {
 
 /// What the context is made of.
 struct Workspace {
-    conversation: usize,
+    cursor: Cursor,
     spot: Spot,
-    last: Option<usize>,
     heads: Vec<usize>,
-    blocks: Vec<Block>,
+    blocks: Vec<FoldedSteps>,
 }
 
 impl Workspace {
@@ -106,14 +110,14 @@ impl Workspace {
 
     fn head(&mut self, script: &mut Script, key: &str, segment: Segment) {
         let segment = self.spot.segment(key, segment);
-        let node = self.node(script, Node::Put(vec![segment]));
+        let node = self.node(script, Step::Put(vec![segment]));
         self.heads.push(node);
     }
 
     fn step(
         &mut self,
         script: &mut Script,
-        step: Step,
+        step: RunStep,
         number: u32,
         model: Option<&str>,
         key: &str,
@@ -134,15 +138,15 @@ impl Workspace {
         };
         let rest = output.len() - 1;
         let call = Call { output, model: model.map(Into::into), ..Call::default() };
-        let call = self.node(script, Node::Call(call));
+        let call = self.node(script, Step::Call(call));
         self.fold(script, fold, call, rest, number, key);
         let mut nodes = vec![(call, Some(rest))];
         if let Some(observation) = step.observation {
             let segment = script::text(Role::User, Origin::Environment, observation);
             let segment = self.spot.segment(format!("{key}.observation"), segment);
-            nodes.push((self.node(script, Node::Put(vec![segment])), None));
+            nodes.push((self.node(script, Step::Put(vec![segment])), None));
         }
-        self.blocks.push(Block { steps: number..=number, nodes });
+        self.blocks.push(FoldedSteps { steps: number..=number, nodes });
     }
 
     /// Puts a summary for the blocks of its range; what the output says before its last part leaves
@@ -165,8 +169,9 @@ impl Workspace {
             return;
         };
         let (from, to) = fold.range;
-        let inside = |block: &Block| from <= *block.steps.start() && *block.steps.end() <= to;
-        let touched = |block: &Block| from <= *block.steps.end() && *block.steps.start() <= to;
+        let inside = |block: &FoldedSteps| from <= *block.steps.start() && *block.steps.end() <= to;
+        let touched =
+            |block: &FoldedSteps| from <= *block.steps.end() && *block.steps.start() <= to;
         let exact = self.blocks.iter().filter(|block| touched(block)).all(inside)
             && self.blocks.iter().any(inside)
             && to < number;
@@ -196,15 +201,13 @@ impl Workspace {
         let change = Change::new(ReplacementKind::Summary)
             .by(Author::Of(call))
             .trigger(Some(Trigger::Policy));
-        let list = self.node(script, Node::List(Box::new(List { items, change })));
+        let list = self.node(script, Step::List(Box::new(List { items, change })));
         self.blocks.retain(|block| !inside(block));
-        self.blocks.insert(first, Block { steps: from..=to, nodes: vec![(list, None)] });
+        self.blocks.insert(first, FoldedSteps { steps: from..=to, nodes: vec![(list, None)] });
     }
 
-    fn node(&mut self, script: &mut Script, step: Node) -> usize {
-        let node = script.push(self.last, self.conversation, &self.spot, step);
-        self.last = Some(node);
-        node
+    fn node(&mut self, script: &mut Script, step: Step) -> usize {
+        self.cursor.push(script, &self.spot, step)
     }
 }
 

@@ -19,8 +19,8 @@
 use pleach_tree::{Origin, ReadOptions, ReplacementKind, Role, Trigger};
 use serde_json::Value;
 
-use crate::core::detect::Format;
-use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
+use crate::core::format::Format;
+use crate::core::script::{self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step};
 use crate::core::shape::{Kind, Shape};
 use crate::formats::requests::chat;
 use crate::{Conversion, HarnessError, Input};
@@ -56,8 +56,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 #[derive(Default)]
 struct Rollouts {
     count: usize,
-    conversation: usize,
-    last: Option<usize>,
+    cursor: Cursor,
     call: Option<usize>,
     heads: Vec<usize>,
 }
@@ -108,13 +107,13 @@ impl Rollouts {
     }
 
     fn begin(&mut self, script: &mut Script) {
-        self.conversation = if self.count == 0 {
+        let conversation = if self.count == 0 {
             0
         } else {
             script.conversation_of(&format!("r{}", self.count), "main")
         };
         self.count += 1;
-        (self.last, self.call) = (None, None);
+        (self.cursor, self.call) = (Cursor::new(conversation), None);
         self.heads.clear();
     }
 
@@ -128,14 +127,13 @@ impl Rollouts {
         key: &str,
     ) {
         let given = messages.iter().take_while(|message| !is_assistant(message)).count();
-        if !first && self.last.is_some() {
+        if !first && self.cursor.at.is_some() {
             let parts = messages[..given].iter().enumerate();
             let told = parts.map(|(index, message)| {
                 Item::Told(parts_of(message, spot, &format!("{key}messages[{index}]")))
             });
             let list = List { items: told.collect(), change: self.change() };
-            self.last =
-                Some(script.push(self.last, self.conversation, spot, Step::List(Box::new(list))));
+            self.cursor.push(script, spot, Step::List(Box::new(list)));
         }
         let skip = if first { 0 } else { given };
         for (index, message) in messages.iter().enumerate().skip(skip) {
@@ -164,8 +162,7 @@ impl Rollouts {
             let mut items: Vec<Item> = self.heads.iter().copied().map(Item::Of).collect();
             items.push(Item::New(vec![index]));
             let list = List { items, change: self.change() };
-            self.last =
-                Some(script.push(self.last, self.conversation, spot, Step::List(Box::new(list))));
+            self.cursor.push(script, spot, Step::List(Box::new(list)));
         }
     }
 
@@ -177,8 +174,7 @@ impl Rollouts {
         } else {
             Step::Put(parts)
         };
-        let node = script.push(self.last, self.conversation, spot, step);
-        self.last = Some(node);
+        let node = self.cursor.push(script, spot, step);
         self.call = if call { Some(node) } else { self.call };
         node
     }

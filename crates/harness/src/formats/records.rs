@@ -1,7 +1,7 @@
 //! Eviction records themselves, taken as they are.
 use pleach_tree::{ReadOptions, RecordReader, Report};
 
-use crate::core::detect::Format;
+use crate::core::format::Format;
 use crate::core::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 

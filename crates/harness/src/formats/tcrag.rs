@@ -13,8 +13,8 @@
 use pleach_tree::{Origin, Part, ReadOptions, ReplacementKind, Role, Trigger};
 use serde::Deserialize;
 
-use crate::core::detect::Format;
-use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step as Node};
+use crate::core::format::Format;
+use crate::core::script::{self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step};
 use crate::core::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -43,12 +43,12 @@ struct Run {
     system: Option<String>,
     question: String,
     model: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<RunStep>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Step {
+struct RunStep {
     output: String,
     observation: Option<String>,
 }
@@ -64,7 +64,8 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         let conversation =
             if count == 1 { 0 } else { script.conversation_of(&format!("r{}", count - 1), "main") };
         let spot = Spot { file, at: at.clone() };
-        Stack { conversation, spot, ..Stack::new() }.run(&mut script, run);
+        let cursor = Cursor::new(conversation);
+        Stack { cursor, spot, system: None, entries: Vec::new() }.run(&mut script, run);
     })?;
     script.draft.report.diagnostics.append(&mut report.diagnostics);
     script.play()
@@ -72,30 +73,18 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 
 /// The stack, bottom first, and what stands below it in every prompt.
 struct Stack {
-    conversation: usize,
+    cursor: Cursor,
     spot: Spot,
-    last: Option<usize>,
     system: Option<usize>,
     entries: Vec<(usize, String)>,
 }
 
 impl Stack {
-    fn new() -> Self {
-        let at = pleach_tree::Location::line(&"".into(), 0);
-        Self {
-            conversation: 0,
-            spot: Spot { file: 0, at },
-            last: None,
-            system: None,
-            entries: Vec::new(),
-        }
-    }
-
     fn run(mut self, script: &mut Script, run: Run) {
         if let Some(system) = run.system {
             let segment =
                 self.spot.segment("system", script::text(Role::System, Origin::Harness, system));
-            self.system = Some(self.node(script, Node::Put(vec![segment])));
+            self.system = Some(self.node(script, Step::Put(vec![segment])));
         }
         self.push(script, &format!("Question:{}", run.question), "question");
         let last = run.steps.len().saturating_sub(1);
@@ -109,7 +98,7 @@ impl Stack {
                 dropped: true,
                 ..Call::default()
             };
-            let call = self.node(script, Node::Call(call));
+            let call = self.node(script, Step::Call(call));
             if index == last && step.output.contains("Final Answer:") {
                 continue;
             }
@@ -118,7 +107,7 @@ impl Stack {
     }
 
     /// What an output does to the stack.
-    fn said(&mut self, script: &mut Script, step: &Step, call: usize, key: &str) {
+    fn said(&mut self, script: &mut Script, step: &RunStep, call: usize, key: &str) {
         let mut said = step.output.replace("query", "input");
         if !KEYWORDS.iter().any(|keyword| said.contains(keyword)) {
             said.insert_str(0, "Final Answer:");
@@ -170,7 +159,7 @@ impl Stack {
                 .by(Author::Of(call))
                 .trigger(Some(Trigger::Policy));
             let list = List { items, change };
-            self.node(script, Node::List(Box::new(list)));
+            self.node(script, Step::List(Box::new(list)));
         }
         self.push(script, &format!("{backtrack}{AGAIN}"), key);
     }
@@ -186,15 +175,13 @@ impl Stack {
             };
             let segment =
                 self.spot.segment(key, script::text(Role::User, origin, format!("\n{entry}")));
-            let node = self.node(script, Node::Put(vec![segment]));
+            let node = self.node(script, Step::Put(vec![segment]));
             self.entries.push((node, entry));
         }
     }
 
-    fn node(&mut self, script: &mut Script, step: Node) -> usize {
-        let node = script.push(self.last, self.conversation, &self.spot, step);
-        self.last = Some(node);
-        node
+    fn node(&mut self, script: &mut Script, step: Step) -> usize {
+        self.cursor.push(script, &self.spot, step)
     }
 }
 

@@ -175,7 +175,7 @@ fn faults_of_a_file_that_another_harness_wrote_are_one_error_that_says_what_it_l
         assert_eq!(
             error.to_string(),
             format!(
-                "s.jsonl: nothing in it is of the format {} ({}); it looks like a Claude Code session; leave the format (--from) away to tell it from the content",
+                "s.jsonl: nothing in it is of the format {} ({}); it looks like a Claude Code session; leave the format (the `harness` of `convert_from`) away to tell it from the content",
                 harness.name(),
                 harness.title()
             )

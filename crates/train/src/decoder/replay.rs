@@ -7,11 +7,11 @@ use pleach_layout::Sequence;
 /// Keys and values of one layer that have not been evicted.
 #[derive(Default)]
 struct LayerCache {
-    entries: Vec<Entry>,
+    entries: Vec<CachedToken>,
 }
 
 /// One token in a cache.
-struct Entry {
+struct CachedToken {
     index: usize,
     k_1g1d: Tensor<4>,
     v_1g1d: Tensor<4>,
@@ -97,7 +97,7 @@ impl SelfAttention {
     ) -> Result<Tensor<3>, TrainError> {
         let (q_1h1d, k_1g1d, v_1g1d) = self.project(x_11c);
         let (q_1h1d, k_1g1d) = (rotary.rotate(q_1h1d)?, rotary.rotate(k_1g1d)?);
-        cache.entries.push(Entry { index, k_1g1d, v_1g1d });
+        cache.entries.push(CachedToken { index, k_1g1d, v_1g1d });
         let keys = cache.entries.iter().map(|entry| entry.k_1g1d.clone()).collect();
         let values = cache.entries.iter().map(|entry| entry.v_1g1d.clone()).collect();
         let (k_1gnd, v_1gnd): (Tensor<4>, Tensor<4>) =

@@ -58,7 +58,7 @@ pub struct Diagnostic {
 }
 
 /// The end of advice that is for errors only.
-const LENIENT: &str = "; --lenient goes on where the file is at fault";
+const LENIENT: &str = "; ReadOptions::LENIENT goes on where the file is at fault";
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

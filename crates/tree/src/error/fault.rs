@@ -40,25 +40,25 @@ faults! {
         do "save the file as UTF-8 without one", repair "stripped it";
     /// NUL bytes inside a line.
     NulBytes { count: usize }, "nul-bytes", "the line holds NUL bytes ({count})",
-        do "the file was cut by a crash or a full disk: restore it, or read with --lenient", repair "dropped them";
+        do "the file was cut by a crash or a full disk: restore it, or read with ReadOptions::LENIENT", repair "dropped them";
     /// The last line is not finished.
     TruncatedLine { bytes: usize }, "truncated-line", "the last line breaks off at byte {bytes}",
-        do "the writer was stopped: delete the line, or read with --lenient", repair "dropped the line";
+        do "the writer was stopped: delete the line, or read with ReadOptions::LENIENT", repair "dropped the line";
     /// Several values on one line.
     GluedRecords { count: usize }, "glued-records", "{count} records stand on one line",
-        do "put each record on a line of its own, or read with --lenient", repair "took them one by one";
+        do "put each record on a line of its own, or read with ReadOptions::LENIENT", repair "took them one by one";
     /// Bytes that are not UTF-8.
     InvalidUtf8 { at: usize }, "invalid-utf8", "byte {at} of the line is not UTF-8",
-        do "convert the file to UTF-8, or read with --lenient", repair "put U+FFFD for what is not UTF-8";
+        do "convert the file to UTF-8, or read with ReadOptions::LENIENT", repair "put U+FFFD for what is not UTF-8";
     /// Half of a UTF-16 pair in an escape.
     LoneSurrogate { count: usize }, "lone-surrogate", "an escape holds half of a surrogate pair ({count} in the line)",
-        do "a writer cut a string inside a character: read with --lenient", repair "put U+FFFD for each";
+        do "a writer cut a string inside a character: read with ReadOptions::LENIENT", repair "put U+FFFD for each";
     /// A line over the limit.
     LineTooLong { limit: usize }, "line-too-long", "the line is longer than the limit of {limit} bytes",
         do "raise max_line_bytes, or cut the line", repair "left the line out";
     /// Not JSON.
     Json { message: String }, "json", "the line is not JSON: {message}",
-        do "mend the line, or read with --lenient", repair "left the line out";
+        do "mend the line, or read with ReadOptions::LENIENT", repair "left the line out";
     /// A field that is missing or has the wrong type.
     Field { message: String }, "field", "{message}",
         do "write the field as the record format describes it", repair "left the record out";
@@ -193,5 +193,5 @@ faults! {
     // Adapters.
     /// What an adapter found in a harness's own file.
     Harness { code: &'static str, message: String }, "harness", "{code}: {message}",
-        do "the adapter's documentation says what the harness writes; --lenient goes on where the file is at fault", repair "went on as the message says";
+        do "the adapter's documentation says what the harness writes; ReadOptions::LENIENT goes on where the file is at fault", repair "went on as the message says";
 }

@@ -1,7 +1,7 @@
 use super::Saved;
 use super::pair::Pair;
 use super::shared::SharedRows;
-use super::waves::{BLOCK, Place};
+use super::waves::{BLOCK, TileBlock};
 use crate::cpu::element::Element;
 use crate::cpu::problem::CpuProblem;
 use crate::cpu::rows::{Rows, transpose};
@@ -53,19 +53,19 @@ impl<E: Element> Scratch<E> {
 }
 
 /// The gradients that one block of tile pairs adds.
-pub(super) struct Block<'a, E> {
+pub(super) struct BlockGradients<'a, E> {
     pub(super) problem: &'a CpuProblem<'a>,
     pub(super) saved: Saved<'a, E>,
     pub(super) do_bhtd: Rows<'a, E>,
     pub(super) delta_bht: &'a [E],
-    pub(super) place: Place,
+    pub(super) place: TileBlock,
     pub(super) dq: &'a SharedRows<'a, E>,
     pub(super) dk: &'a SharedRows<'a, E>,
     pub(super) dv: &'a SharedRows<'a, E>,
     pub(super) scratch: &'a mut Scratch<E>,
 }
 
-impl<E: Element + std::ops::Mul<Output = E>> WithSimd for Block<'_, E> {
+impl<E: Element + std::ops::Mul<Output = E>> WithSimd for BlockGradients<'_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -81,7 +81,7 @@ impl<E: Element + std::ops::Mul<Output = E>> WithSimd for Block<'_, E> {
     }
 }
 
-impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
+impl<E: Element + std::ops::Mul<Output = E>> BlockGradients<'_, E> {
     /// The query tiles of the block.
     fn query_tiles(&self) -> Range<usize> {
         tiles_of(self.place.queries, self.problem.schedule.query_tiles())
@@ -127,7 +127,7 @@ impl<E: Element + std::ops::Mul<Output = E>> Block<'_, E> {
     /// All live pairs of one key tile with the query tiles of the block.
     #[inline(always)]
     fn key_tile<S: Simd>(&mut self, simd: S, head: usize, key_tile: usize) {
-        let Place { batch, key_head, .. } = self.place;
+        let TileBlock { batch, key_head, .. } = self.place;
         let (problem, saved, time) = (self.problem, self.saved, self.problem.time());
         let keys = self.tokens(key_tile, KEYS);
         let of_keys = (batch * problem.heads_kv + key_head) * time;

@@ -14,7 +14,7 @@ mod waves;
 use super::element::Element;
 use super::problem::CpuProblem;
 use super::rows::Rows;
-use block::{Block, Scratch};
+use block::{BlockGradients, Scratch};
 use rayon::prelude::*;
 use shared::{Pool, SharedRows};
 use waves::Waves;
@@ -65,7 +65,7 @@ pub(crate) fn backward<E: Element + std::ops::Mul<Output = E>>(
         for wave in Waves::new(problem).iter() {
             wave.par_iter().for_each(|&place| {
                 scratch.with(|scratch| {
-                    let block = Block {
+                    let block = BlockGradients {
                         problem,
                         saved,
                         do_bhtd,

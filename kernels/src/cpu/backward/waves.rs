@@ -5,7 +5,7 @@ pub(super) const BLOCK: usize = 4;
 
 /// A block of tile pairs of one key/value head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TileBlock {
     /// Row of the batch.
     pub(super) batch: usize,
     /// Key/value head.
@@ -21,7 +21,7 @@ pub(super) struct Place {
 /// Two blocks of one wave share neither queries nor keys. For each block of queries the waves go
 /// through its key blocks in order, and for each block of keys through its query blocks.
 pub(super) struct Waves {
-    waves: Vec<Vec<Place>>,
+    waves: Vec<Vec<TileBlock>>,
 }
 
 impl Waves {
@@ -40,7 +40,7 @@ impl Waves {
                 queries.sort_unstable();
                 queries.dedup();
                 for queries in queries {
-                    let place = |key_head| Place { batch, key_head, queries, keys };
+                    let place = |key_head| TileBlock { batch, key_head, queries, keys };
                     waves[queries + keys].extend((0..problem.heads_kv).map(place));
                 }
             }
@@ -49,7 +49,7 @@ impl Waves {
     }
 
     /// The waves in the order in which they have to run.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[Place]> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[TileBlock]> {
         self.waves.iter().map(Vec::as_slice)
     }
 }

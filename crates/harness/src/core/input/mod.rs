@@ -19,12 +19,12 @@ use crate::HarnessError;
 /// A file or a folder that a harness wrote, and what lies beside it.
 #[derive(Debug, Clone)]
 pub struct Input {
-    place: Place,
+    place: Source,
     name: Arc<str>,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Source {
     File(PathBuf),
     Folder(PathBuf),
     /// Names relative to the folder of the first one, which is the main file.
@@ -43,8 +43,8 @@ impl Input {
         let io = |source| HarnessError::io(&name, source);
         let about = std::fs::metadata(path).map_err(io)?;
         let place = match (about.is_dir(), about.is_file()) {
-            (true, _) => Place::Folder(path.into()),
-            (_, true) => Place::File(path.into()),
+            (true, _) => Source::Folder(path.into()),
+            (_, true) => Source::File(path.into()),
             _ => return Self::stream(&name, File::open(path).map_err(io)?),
         };
         Ok(Self { place, name })
@@ -58,7 +58,7 @@ impl Input {
     pub fn stream(name: &str, mut reader: impl Read) -> Result<Self, HarnessError> {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).map_err(|source| HarnessError::io(name, source))?;
-        let place = Place::Memory(vec![(file_name(Path::new(name)), bytes.into())]);
+        let place = Source::Memory(vec![(file_name(Path::new(name)), bytes.into())]);
         Ok(Self { place, name: name.into() })
     }
 
@@ -70,7 +70,7 @@ impl Input {
     ) -> Self {
         let files = std::iter::once((name.to_owned(), bytes)).chain(beside);
         Self {
-            place: Place::Memory(files.map(|(name, bytes)| (name, bytes.into())).collect()),
+            place: Source::Memory(files.map(|(name, bytes)| (name, bytes.into())).collect()),
             name: name.into(),
         }
     }
@@ -91,7 +91,7 @@ impl Input {
 
     /// Whether it is a folder.
     pub fn is_folder(&self) -> bool {
-        matches!(self.place, Place::Folder(_))
+        matches!(self.place, Source::Folder(_))
     }
 
     /// The main file's name without what says how it is packed.
@@ -102,12 +102,12 @@ impl Input {
     /// The main file.
     pub(crate) fn main(&self) -> Member {
         match &self.place {
-            Place::File(path) | Place::Folder(path) => Member {
+            Source::File(path) | Source::Folder(path) => Member {
                 listed: file_name(path),
                 name: Arc::clone(&self.name),
                 at: At::Path(path.clone()),
             },
-            Place::Memory(files) => {
+            Source::Memory(files) => {
                 let (listed, bytes) = files.first().cloned().unwrap_or_default();
                 Member { listed, name: Arc::clone(&self.name), at: At::Memory(bytes) }
             }
@@ -121,9 +121,9 @@ impl Input {
     /// [`HarnessError::Io`] where a folder is there and cannot be listed.
     pub(crate) fn beside(&self, folder: &str) -> Result<Vec<Member>, HarnessError> {
         let root = match &self.place {
-            Place::File(path) => path.with_file_name(""),
-            Place::Folder(path) => path.clone(),
-            Place::Memory(files) => {
+            Source::File(path) => path.with_file_name(""),
+            Source::Folder(path) => path.clone(),
+            Source::Memory(files) => {
                 let inside = |name: &str| {
                     let rest = if folder.is_empty() {
                         Some(name)
@@ -155,9 +155,9 @@ impl Input {
     /// [`HarnessError::Io`] where a folder is there and cannot be listed.
     pub(crate) fn folders(&self, folder: &str) -> Result<Vec<String>, HarnessError> {
         let root = match &self.place {
-            Place::File(path) => path.with_file_name(""),
-            Place::Folder(path) => path.clone(),
-            Place::Memory(files) => {
+            Source::File(path) => path.with_file_name(""),
+            Source::Folder(path) => path.clone(),
+            Source::Memory(files) => {
                 let inside = |name: &str| {
                     Some(
                         name.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?.0.to_owned(),
@@ -181,11 +181,11 @@ impl Input {
     /// [`HarnessError::Io`] where a folder cannot be listed.
     pub(crate) fn members(&self) -> Result<Vec<Member>, HarnessError> {
         let root = match &self.place {
-            Place::File(_) => return Ok(vec![self.main()]),
-            Place::Memory(files) => {
+            Source::File(_) => return Ok(vec![self.main()]),
+            Source::Memory(files) => {
                 return Ok(files.iter().map(|(name, bytes)| memory(name, bytes)).collect());
             }
-            Place::Folder(root) => root,
+            Source::Folder(root) => root,
         };
         let (mut members, mut open) = (Vec::new(), vec![root.clone()]);
         while let Some(folder) = open.pop() {

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::call::{Call, Said};
 use super::head::{Head, Heads, Mark};
-use super::read::{Place, Reading, read, summarises};
+use super::read::{HeadIndex, Reading, read, summarises};
 use super::{Id, Units};
 use crate::core::draft::Draft;
 use crate::core::ledger::Held;
@@ -177,7 +177,7 @@ impl<U: Units> Prompts<U> {
         &mut self,
         draft: &mut Draft,
         heads: &mut Heads,
-        place: Place,
+        place: HeadIndex,
         call: &Call,
         summariser: bool,
     ) -> (Ready, Spot) {

@@ -19,7 +19,7 @@ pub(super) enum Reading {
 
 /// A head by its place: among the live ones, or among those that were left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HeadIndex {
     /// Its place among all heads, the newest first.
     pub(super) rank: usize,
     /// Its place among the live ones.
@@ -30,17 +30,17 @@ pub(super) struct Place {
 const COMPARED: usize = 6;
 
 /// The head that a prompt goes on from; `None` where it starts anew.
-pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(Place, Reading)> {
+pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(HeadIndex, Reading)> {
     let prompt = call.prompt.as_slice();
     let of_thread = |head: &Head| call.thread.is_none() || head.thread == call.thread;
-    let mut found: Vec<(Place, &Head, usize)> = heads
+    let mut found: Vec<(HeadIndex, &Head, usize)> = heads
         .all()
         .enumerate()
         .filter(|(_, (_, head))| of_thread(head))
-        .map(|(rank, (live, head))| (Place { rank, live }, head, head.shared(prompt)))
+        .map(|(rank, (live, head))| (HeadIndex { rank, live }, head, head.shared(prompt)))
         .collect();
     let whole =
-        |(_, head, shared): &&(Place, &Head, usize)| *shared == head.units.len() && *shared > 0;
+        |(_, head, shared): &&(HeadIndex, &Head, usize)| *shared == head.units.len() && *shared > 0;
     if let Some(&(place, head, shared)) =
         found.iter().filter(whole).max_by_key(|(place, _, shared)| (*shared, place.live.is_some()))
     {
@@ -74,7 +74,7 @@ fn shortest<U: Units>(_: &U) -> usize {
 }
 
 /// The newest head with a call of exactly this prompt.
-fn retried(found: &[(Place, &Head, usize)], len: usize) -> Option<(Place, Mark)> {
+fn retried(found: &[(HeadIndex, &Head, usize)], len: usize) -> Option<(HeadIndex, Mark)> {
     found.iter().filter(|(_, _, shared)| *shared == len).find_map(|(place, head, shared)| {
         let mark = head.marks_within(*shared).into_iter().rev().find(|mark| mark.prompt == len)?;
         Some((*place, mark))
@@ -84,10 +84,10 @@ fn retried(found: &[(Place, &Head, usize)], len: usize) -> Option<(Place, Mark)>
 /// The head that keeps most of what is no instruction.
 fn closest<'h>(
     units: &impl Units,
-    found: &[(Place, &'h Head, usize)],
+    found: &[(HeadIndex, &'h Head, usize)],
     prompt: &[u32],
-) -> Option<(Place, &'h Head, Vec<KeptRun>)> {
-    let mut best: Option<(usize, Place, &Head, Vec<KeptRun>)> = None;
+) -> Option<(HeadIndex, &'h Head, Vec<KeptRun>)> {
+    let mut best: Option<(usize, HeadIndex, &Head, Vec<KeptRun>)> = None;
     for &(place, head, _) in found.iter().take(COMPARED) {
         let runs = Diff::new(&head.units, prompt, shortest(units)).kept().to_vec();
         let kept = kept(units, prompt, &runs);

@@ -40,6 +40,29 @@ pub(crate) struct Script {
     unknown: BTreeMap<String, (Location, u64)>,
 }
 
+/// Where the next step of a conversation goes: behind the last one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    /// The thread that steps belong to.
+    pub(crate) conversation: usize,
+    /// The last node; `None` before anything was said.
+    pub(crate) at: Option<usize>,
+}
+
+impl Cursor {
+    /// Before the first step of a thread.
+    pub(crate) fn new(conversation: usize) -> Self {
+        Self { conversation, at: None }
+    }
+
+    /// Adds a step and stands behind it; its node.
+    pub(crate) fn push(&mut self, script: &mut Script, spot: &Spot, step: Step) -> usize {
+        let node = script.push(self.at, self.conversation, spot, step);
+        self.at = Some(node);
+        node
+    }
+}
+
 /// A thread of a rollout.
 #[derive(Debug)]
 struct Conversation {
@@ -79,7 +102,8 @@ impl Script {
         self.conversations.len() - 1
     }
 
-    /// Adds a node behind `parent`, which must be there already.
+    /// Adds a node behind `parent`, which must be there already. Where steps follow one another, a
+    /// [`Cursor`] knows the parent.
     pub(crate) fn push(
         &mut self,
         parent: Option<usize>,

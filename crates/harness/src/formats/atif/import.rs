@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::Document;
 use super::model::Trajectory;
 use super::steps::Steps;
-use crate::core::detect;
 use crate::core::draft::Draft;
 use crate::core::input::Relation;
 use crate::core::script::{Script, Spot};
+use crate::detect;
 use crate::{Conversion, Harness, HarnessError, Input};
 
 /// A trajectory in the thread that it is of.

@@ -35,8 +35,8 @@ pub use export::write;
 use pleach_tree::ReadOptions;
 use serde_json::Value;
 
-use crate::core::detect::Format;
 use crate::core::draft::Draft;
+use crate::core::format::Format;
 use crate::core::input::Member;
 use crate::core::script::Spot;
 use crate::core::shape::{Kind, Shape};

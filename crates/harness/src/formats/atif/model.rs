@@ -9,7 +9,7 @@ pub(super) struct Trajectory {
     pub(super) trajectory_id: Option<String>,
     pub(super) session_id: Option<String>,
     pub(super) agent: Agent,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<TrajectoryStep>,
     pub(super) continued_trajectory_ref: Option<String>,
     pub(super) subagent_trajectories: Option<Vec<Trajectory>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Agent {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Step {
+pub(super) struct TrajectoryStep {
     pub(super) step_id: Option<i64>,
     pub(super) source: String,
     pub(super) model_name: Option<String>,
@@ -88,7 +88,7 @@ impl Trajectory {
     }
 }
 
-impl Step {
+impl TrajectoryStep {
     /// Whether a model was called in it, here and not in another trajectory.
     pub(super) fn is_call(&self) -> bool {
         self.source == "agent"

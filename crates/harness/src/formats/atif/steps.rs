@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::import::Part;
-use super::model::{Boundary, Step, text};
-use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step as Node};
+use super::model::{Boundary, TrajectoryStep, text};
+use crate::core::script::{self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step};
 
 /// The files that a step's observation refers to.
-pub(super) fn referred(step: &Step) -> Vec<String> {
+pub(super) fn referred(step: &TrajectoryStep) -> Vec<String> {
     let results = step.observation.iter().flat_map(|observation| &observation.results);
     let references = results.filter_map(|result| result.subagent_trajectory_ref.as_ref());
     let each = references.flat_map(|reference| match reference {
@@ -24,8 +24,7 @@ pub(super) fn referred(step: &Step) -> Vec<String> {
 #[derive(Default)]
 pub(super) struct Steps {
     threads: usize,
-    conversation: usize,
-    last: Option<usize>,
+    cursor: Cursor,
     /// Nodes of leading system steps of the thread.
     heads: Vec<usize>,
     begun: bool,
@@ -34,13 +33,14 @@ pub(super) struct Steps {
 impl Steps {
     pub(super) fn part(&mut self, script: &mut Script, part: Part) {
         let Part { trajectory, thread, spot, key } = part;
-        let mut steps: Vec<Step> = trajectory.steps;
+        let mut steps: Vec<TrajectoryStep> = trajectory.steps;
         self.ordinals(script, &steps, &spot, &key);
         match thread {
             Some(thread) => {
-                self.conversation = if self.threads == 0 { 0 } else { script.conversation(thread) };
+                let first = self.threads == 0;
+                self.cursor = Cursor::new(if first { 0 } else { script.conversation(thread) });
                 self.threads += 1;
-                (self.last, self.begun) = (None, false);
+                self.begun = false;
                 self.heads.clear();
             }
             None => {
@@ -61,7 +61,7 @@ impl Steps {
 
     /// Ordinals that stand twice say that steps of two runs were mixed, or that a step was written
     /// twice.
-    fn ordinals(&self, script: &mut Script, steps: &[Step], spot: &Spot, key: &str) {
+    fn ordinals(&self, script: &mut Script, steps: &[TrajectoryStep], spot: &Spot, key: &str) {
         let mut seen: FxHashMap<i64, usize> = FxHashMap::default();
         for (index, step) in steps.iter().enumerate() {
             let Some(id) = step.step_id else { continue };
@@ -80,7 +80,7 @@ impl Steps {
     }
 
     /// What a run that goes on in another file is given there.
-    fn continued(&mut self, script: &mut Script, steps: &[Step], spot: &Spot, key: &str) {
+    fn continued(&mut self, script: &mut Script, steps: &[TrajectoryStep], spot: &Spot, key: &str) {
         let mut items = Vec::new();
         for (index, step) in steps.iter().enumerate() {
             let key = format!("{key}steps[{index}]");
@@ -92,15 +92,14 @@ impl Steps {
             ..Change::new(ReplacementKind::Summary)
         };
         let list = List { items, change };
-        self.last =
-            Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
+        self.cursor.push(script, spot, Step::List(Box::new(list)));
         self.heads.clear();
     }
 
     fn step(
         &mut self,
         script: &mut Script,
-        step: Step,
+        step: TrajectoryStep,
         model: Option<&str>,
         spot: &Spot,
         key: &str,
@@ -122,9 +121,9 @@ impl Steps {
             }
             let model: Option<Arc<str>> = step.model_name.as_deref().or(model).map(Into::into);
             let node =
-                Node::Call(Call { output: said(&step, spot, key), model, ..Call::default() });
-            call = Some(script.push(self.last, self.conversation, spot, node));
-            (self.last, self.begun) = (call, true);
+                Step::Call(Call { output: said(&step, spot, key), model, ..Call::default() });
+            call = Some(self.cursor.push(script, spot, node));
+            self.begun = true;
         } else if boundary.is_none() || step.source == "agent" {
             self.put(script, said(&step, spot, key), spot, step.source == "system");
         }
@@ -154,8 +153,7 @@ impl Steps {
         if segments.is_empty() {
             return;
         }
-        let node = script.push(self.last, self.conversation, spot, Node::Put(segments));
-        self.last = Some(node);
+        let node = self.cursor.push(script, spot, Step::Put(segments));
         if head && !self.begun {
             self.heads.push(node);
         } else {
@@ -166,7 +164,7 @@ impl Steps {
     fn rewrite(
         &mut self,
         script: &mut Script,
-        step: &Step,
+        step: &TrajectoryStep,
         boundary: Boundary,
         call: Option<usize>,
         spot: &Spot,
@@ -185,13 +183,12 @@ impl Steps {
         items.push(Item::New(put.into_iter().map(told).collect()));
         let author = call.map_or_else(|| Author::Known(By::new(ByKind::Unknown)), Author::Of);
         let list = List { items, change: Change::new(kind).by(author) };
-        self.last =
-            Some(script.push(self.last, self.conversation, spot, Node::List(Box::new(list))));
+        self.cursor.push(script, spot, Step::List(Box::new(list)));
     }
 }
 
 /// What a step itself says.
-fn said(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
+fn said(step: &TrajectoryStep, spot: &Spot, key: &str) -> Vec<Segment> {
     let message = text(&step.message);
     let mut segments = Vec::new();
     match step.source.as_str() {
@@ -222,7 +219,7 @@ fn said(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
 }
 
 /// What a step observed.
-fn observed(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
+fn observed(step: &TrajectoryStep, spot: &Spot, key: &str) -> Vec<Segment> {
     let results = step.observation.iter().flat_map(|observation| &observation.results);
     let observed = results.enumerate().filter(|(_, result)| !result.content.is_null()).map(
         |(index, result)| {
@@ -238,7 +235,7 @@ fn observed(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
 }
 
 /// What a step adds to the context from outside: its observation, else its message.
-fn injected(step: &Step, spot: &Spot, key: &str) -> Vec<Segment> {
+fn injected(step: &TrajectoryStep, spot: &Spot, key: &str) -> Vec<Segment> {
     let observed = observed(step, spot, key);
     if !observed.is_empty() || step.source == "agent" {
         return observed;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use pleach_tree::{Extra, Origin, Role, Segment, SegmentId};
 
 use super::import::Part;
-use super::model::Step;
+use super::model::TrajectoryStep;
 use crate::core::draft::Draft;
 use crate::core::prompts::{Call, Prompts, Said, Tokens};
 use crate::{Conversion, HarnessError};
@@ -43,7 +43,7 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
 
 fn segment(
     draft: &mut Draft,
-    step: &Step,
+    step: &TrajectoryStep,
     completion: &[u32],
     at: &pleach_tree::Location,
     key: &str,

@@ -3,7 +3,7 @@ use pleach_tree::Part;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::core::block::{Block, Content, joined, text_of};
+use crate::core::block::{Content, ContentBlock, joined, text_of};
 use crate::core::wording;
 
 /// A part of an assistant message.
@@ -44,7 +44,7 @@ pub(super) fn said(content: Content) -> Vec<Said> {
     blocks.into_iter().map(said_block).collect()
 }
 
-fn said_block(block: Block) -> Said {
+fn said_block(block: ContentBlock) -> Said {
     let provided = block.kind.ends_with("_tool_result");
     let (text, part, call) = match block.kind.as_str() {
         "thinking" | "redacted_thinking" => {
@@ -56,7 +56,7 @@ fn said_block(block: Block) -> Said {
     Said { text, part, provided, call }
 }
 
-fn called(block: &Block) -> String {
+fn called(block: &ContentBlock) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     wording::call(
         &text(&block.id),

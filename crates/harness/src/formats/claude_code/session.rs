@@ -12,7 +12,7 @@ use super::load::SessionLog;
 use super::replay::Replay;
 use super::summary;
 use super::turns::Turns;
-use crate::core::detect::Format;
+use crate::core::format::Format;
 use crate::core::input::{Member, Relation};
 use crate::core::shape::Shape;
 use crate::core::usage::UsageCheck;

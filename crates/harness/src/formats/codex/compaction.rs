@@ -3,7 +3,7 @@ use pleach_tree::{Evidence, ForkReason, Origin, Part, ReplacementKind, Role, Seg
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::history::{Entry, From};
+use super::history::{From, HistoryEntry};
 use super::item::{self, Piece};
 use super::known::Key;
 use super::line::{Compacted, Item as Line};
@@ -38,7 +38,7 @@ impl Rollout {
             let text = "the compaction has neither a summary nor a list; what it compacted leaves without one";
             script.draft.fault(&spot.at, "payload.message", "no-summary", text);
         }
-        if self.at.is_none() {
+        if self.cursor.at.is_none() {
             let text =
                 "nothing stands before the compaction in the file; its list is all that is known";
             script.draft.warn(&spot.at, "payload", "no-predecessor", text);
@@ -90,7 +90,7 @@ impl Rollout {
             let (start, end) = (at, at + told.count);
             at = end;
             let (from, back) = (From::List { node, start, end }, Back::Into(node, end));
-            entries.push(Entry {
+            entries.push(HistoryEntry {
                 from,
                 back,
                 turn: told.turn,
@@ -101,17 +101,16 @@ impl Rollout {
             });
             items.push(told.item);
         }
-        script.push(self.at, 0, spot, Step::List(Box::new(List { items, change })));
+        self.cursor.push(script, spot, Step::List(Box::new(List { items, change })));
         self.known.hold(&entries);
         self.unanswered.retain(|call| self.known.is_made(call) && !self.known.is_answered(call));
         self.history.entries = entries;
-        self.at = Some(node);
     }
 
     /// Finds the summariser's call, which stands right before the compaction, and makes it a thread
     /// of its own.
     fn summariser(&mut self, script: &mut Script, summary: &str) -> Option<Summariser> {
-        let node = self.at.filter(|&at| at + 1 == script.nodes.len())?;
+        let node = self.cursor.at.filter(|&at| at + 1 == script.nodes.len())?;
         let Step::Call(call) = &mut script.nodes[node].step else { return None };
         let part = call.output.iter().rposition(|said| said.part == Some(Part::Content))?;
         let text = call.output[part].text.clone().filter(|text| is_of(text, summary))?;
@@ -126,7 +125,7 @@ impl Rollout {
         let message =
             "the prompt of the call that summarises is not in the file; its text carries no loss";
         script.draft.warn(&at, "payload", "summariser-prompt", message);
-        self.at = script.nodes[node].parent;
+        self.cursor.at = script.nodes[node].parent;
         script.nodes[node].conversation =
             script.conversation(format!("compact-{}", self.compactions));
         script.forks(node, ForkReason::Summarizer);
@@ -152,7 +151,7 @@ impl Rollout {
             }
         };
         script.draft.warn(&spot.at, "payload", "compaction-rebuilt", text);
-        let count = |script: &Script, entry: &Entry| match entry.from {
+        let count = |script: &Script, entry: &HistoryEntry| match entry.from {
             From::List { start, end, .. } => end - start,
             From::Node(node) => match &script.nodes[node].step {
                 Step::Put(segments) => segments.len(),
@@ -160,7 +159,7 @@ impl Rollout {
                 Step::List(_) | Step::Swap(_) => 0,
             },
         };
-        let told = |(item, entry): (Item, Entry)| Told {
+        let told = |(item, entry): (Item, HistoryEntry)| Told {
             item,
             count: count(script, &entry),
             turn: entry.turn,
@@ -300,7 +299,7 @@ fn told(
 
 /// Lets items of a list that have no id keep that of the newest one in the history that says the
 /// same.
-fn keep_ids(told: &mut [Told], before: &[Entry]) {
+fn keep_ids(told: &mut [Told], before: &[HistoryEntry]) {
     let listed: FxHashSet<&Key> = told.iter().flat_map(|told| &told.keys).collect();
     let mut by_number: FxHashMap<u64, Vec<Key>> = FxHashMap::default();
     for key in before.iter().flat_map(|entry| &entry.keys).filter(|key| !listed.contains(key)) {

@@ -19,7 +19,7 @@ pub(super) struct Copied {
     items: Option<Vec<Theirs>>,
     /// Where in them this rollout may stand: a first prompt can say what others say too. Nowhere,
     /// once items of its own have begun.
-    places: Vec<Place>,
+    places: Vec<Progress>,
     /// The first item behind its own ones that has id and content of one of the parent's, and how
     /// many there are.
     late: Option<(Spot, u64)>,
@@ -31,7 +31,7 @@ pub(super) struct Copied {
 
 /// A place among the items of the parent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Place {
+struct Progress {
     /// How many of the items were met or passed over.
     met: usize,
     /// Whether a prompt was met.
@@ -41,7 +41,7 @@ struct Place {
     asked: Option<u64>,
 }
 
-impl Place {
+impl Progress {
     /// The place behind an item: a fork may leave out turns before the first that it holds, but
     /// none between two, save those that a rollback took back; within a turn it may leave out
     /// anything.
@@ -101,7 +101,7 @@ impl Copied {
             Some((Ok(items), _)) => {
                 self.ids =
                     items.iter().filter_map(|item| Some((item.id.clone()?, item.number))).collect();
-                (self.items, self.places) = (Some(items), vec![Place::default()]);
+                (self.items, self.places) = (Some(items), vec![Progress::default()]);
             }
             Some((Err(error), member)) => script.draft.unread(&member, Relation::Neighbour, &error),
             None => {}
@@ -114,7 +114,7 @@ impl Copied {
         /// same.
         const PLACES: usize = 32;
         let Some(items) = &self.items else { return false };
-        let mut next: Vec<Place> = Vec::new();
+        let mut next: Vec<Progress> = Vec::new();
         for place in &self.places {
             let mut from = *place;
             while let Some(found) = from.behind(items, id, number) {

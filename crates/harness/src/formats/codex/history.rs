@@ -5,7 +5,7 @@ use crate::core::script::{Back, Item};
 
 /// One entry of the list.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct HistoryEntry {
     pub(super) from: From,
     /// Where the list ends with it.
     pub(super) back: Back,
@@ -33,7 +33,7 @@ pub(super) enum From {
     },
 }
 
-impl Entry {
+impl HistoryEntry {
     /// What a node brought.
     pub(super) fn of(node: usize, turn: bool, context: bool, bytes: usize, keys: Vec<Key>) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Entry {
 /// The entries of the list, in order.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<HistoryEntry>,
 }
 
 impl History {
@@ -80,7 +80,7 @@ impl History {
     /// The entries that an old compaction keeps: those before the first turn, and the newest
     /// prompts that fit into the budget of the harness; also whether the oldest of them was cut to
     /// fit.
-    pub(super) fn kept(&self) -> (Vec<(Item, Entry)>, bool) {
+    pub(super) fn kept(&self) -> (Vec<(Item, HistoryEntry)>, bool) {
         /// What the harness keeps of prompts, in bytes: 20,000 tokens that it takes for 4 bytes
         /// each.
         const BUDGET: usize = 80_000;

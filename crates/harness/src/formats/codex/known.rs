@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::history::Entry;
+use super::history::HistoryEntry;
 use super::item::Piece;
 
 /// What an item is known by, with a number for what it says.
@@ -161,7 +161,7 @@ impl Known {
     }
 
     /// Lets the history hold these entries and nothing else.
-    pub(super) fn hold(&mut self, entries: &[Entry]) {
+    pub(super) fn hold(&mut self, entries: &[HistoryEntry]) {
         self.live = Keys::default();
         for entry in entries {
             self.add(&entry.keys);

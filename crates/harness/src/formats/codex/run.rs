@@ -1,7 +1,7 @@
 //! From the items of a rollout to runs of what the model said, and what stands between them.
 use pleach_tree::Segment;
 
-use super::history::Entry;
+use super::history::HistoryEntry;
 use super::item::{self, Piece};
 use super::known::{Key, Standing};
 use super::line::Item;
@@ -161,9 +161,8 @@ impl Rollout {
             _ => Step::Call(Call { output, model: self.model.clone(), ..Call::default() }),
         };
         self.copied.calls += u64::from(standing == Standing::Copied);
-        let node = script.push(self.at, 0, &spot, step);
-        self.history.entries.push(Entry::of(node, false, false, bytes, keys));
-        self.at = Some(node);
+        let node = self.cursor.push(script, &spot, step);
+        self.history.entries.push(HistoryEntry::of(node, false, false, bytes, keys));
     }
 
     fn output(&mut self, script: &mut Script, segment: Segment, key: Key, spot: &Spot) {
@@ -203,7 +202,7 @@ impl Rollout {
     fn answer(&mut self, script: &mut Script) {
         let open = std::mem::take(&mut self.unanswered);
         let Some(spot) =
-            self.at.filter(|_| !open.is_empty()).map(|at| script.nodes[at].spot.clone())
+            self.cursor.at.filter(|_| !open.is_empty()).map(|at| script.nodes[at].spot.clone())
         else {
             return;
         };

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use pleach_tree::{Origin, ReadOptions, Role, Segment};
 
 use super::copied::Copied;
-use super::history::{Entry, History};
+use super::history::{History, HistoryEntry};
 use super::known::{Key, Known};
 use super::line::{Event, Instructions, Line, Meta, Payload};
 use super::run::Open;
-use crate::core::detect::Format;
-use crate::core::script::{self, Back, Script, Spot, Step};
+use crate::core::format::Format;
+use crate::core::script::{self, Back, Cursor, Script, Spot, Step};
 use crate::core::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -39,7 +39,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 #[derive(Default)]
 pub(super) struct Rollout {
     /// The node that the next one goes on from.
-    pub(super) at: Option<usize>,
+    pub(super) cursor: Cursor,
     pub(super) history: History,
     pub(super) compactions: usize,
     /// The node of the base instructions.
@@ -120,7 +120,7 @@ impl Rollout {
             let segment = spot
                 .segment("base_instructions", script::text(Role::System, Origin::Harness, text));
             self.put(script, vec![segment], false, Vec::new(), spot);
-            self.base = self.at;
+            self.base = self.cursor.at;
         }
     }
 
@@ -167,9 +167,8 @@ impl Rollout {
         self.known.add(&keys);
         let harness = segments.iter().all(|segment| segment.origin == Origin::Harness);
         let bytes = segments.iter().map(Segment::extent).sum();
-        let node = script.push(self.at, 0, spot, Step::Put(segments));
-        self.history.entries.push(Entry::of(node, turn, harness && !turn, bytes, keys));
-        self.at = Some(node);
+        let node = self.cursor.push(script, spot, Step::Put(segments));
+        self.history.entries.push(HistoryEntry::of(node, turn, harness && !turn, bytes, keys));
     }
 
     fn roll_back(&mut self, script: &mut Script, turns: usize, spot: &Spot) {
@@ -189,9 +188,9 @@ impl Rollout {
         self.unanswered.clear();
         self.known.hold(&self.history.entries);
         let into = matches!(back, Back::Into(..));
-        self.at = back.node(script, 0, spot);
+        self.cursor.at = back.node(script, 0, spot);
         for entry in self.history.entries.iter_mut().filter(|_| into) {
-            if let (Back::Into(_, upto), Some(cut)) = (entry.back, self.at) {
+            if let (Back::Into(_, upto), Some(cut)) = (entry.back, self.cursor.at) {
                 entry.back = Back::Into(cut, upto);
             }
         }

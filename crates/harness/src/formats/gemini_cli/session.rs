@@ -5,9 +5,9 @@ use pleach_tree::{Origin, ReadOptions, ReplacementKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::line::{Line, Message, Spoken};
-use crate::core::detect::Format;
+use crate::core::format::Format;
 use crate::core::input::{Member, Relation};
-use crate::core::script::{Back, Call, Change, Item, List, Script, Spot, Step};
+use crate::core::script::{Back, Call, Change, Cursor, Item, List, Script, Spot, Step};
 use crate::core::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
 
@@ -33,7 +33,7 @@ fn is_line(shape: &Shape) -> bool {
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("gemini-cli", options);
     let main = input.main();
-    let mut session = Session::default();
+    let mut session = GeminiSession::default();
     session.read(&mut script, &main)?;
     let id = session.id.clone();
     session.write(&mut script, 0);
@@ -48,7 +48,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         Vec::new()
     });
     for member in agents.iter().filter(|member| member.file_name().contains(".jsonl")) {
-        let mut agent = Session::default();
+        let mut agent = GeminiSession::default();
         if let Err(error) = agent.read(&mut script, member) {
             script.draft.unread(member, Relation::Part, &error);
         }
@@ -60,7 +60,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 
 /// The session as far as it is read.
 #[derive(Default)]
-struct Session {
+struct GeminiSession {
     id: Option<String>,
     steps: Vec<(Did, Spot)>,
     /// The step that holds a message now, by its id.
@@ -74,7 +74,7 @@ enum Did {
     Set(Vec<Message>),
 }
 
-impl Session {
+impl GeminiSession {
     /// Reads a file; what is read of one that breaks off is kept.
     fn read(&mut self, script: &mut Script, member: &Member) -> Result<(), HarnessError> {
         // One that breaks off in its start is read line by line, up to there.
@@ -203,21 +203,17 @@ fn say(
     said.retain(|segment| {
         is_model || segment.result_of.as_ref().is_none_or(|call| !answered.contains(call))
     });
-    let mut at = from;
+    let mut cursor = Cursor { conversation, at: from };
     if is_model {
-        at = Some(script.push(
-            at,
-            conversation,
-            spot,
-            Step::Call(Call { output: said, model, ..Call::default() }),
-        ));
+        let call = Call { output: said, model, ..Call::default() };
+        cursor.push(script, spot, Step::Call(call));
     } else if !said.is_empty() {
-        at = Some(script.push(at, conversation, spot, Step::Put(said)));
+        cursor.push(script, spot, Step::Put(said));
     }
     if !results.is_empty() {
-        at = Some(script.push(at, conversation, spot, Step::Put(results)));
+        cursor.push(script, spot, Step::Put(results));
     }
-    at
+    cursor.at
 }
 
 /// Adds a whole list; where it ends, and where it ended before each of its messages.

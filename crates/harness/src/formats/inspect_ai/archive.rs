@@ -7,7 +7,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::play;
 use super::sample::Sample;
-use crate::core::detect::Format;
+use crate::core::format::Format;
 use crate::core::input::{Member, ReadSeek};
 use crate::core::script::{Script, Spot};
 use crate::core::shape::Shape;

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::core::block::{self, Block, Content};
+use crate::core::block::{self, Content, ContentBlock};
 use crate::core::script::{self, Spot};
 
 /// A message.
@@ -135,18 +135,18 @@ impl Message {
     }
 }
 
-fn parts(content: Content) -> Vec<Block> {
+fn parts(content: Content) -> Vec<ContentBlock> {
     match content {
         Content::Text(text) if text.is_empty() => Vec::new(),
         Content::Text(text) => {
-            vec![Block { kind: "text".into(), text: Some(text), ..Block::default() }]
+            vec![ContentBlock { kind: "text".into(), text: Some(text), ..ContentBlock::default() }]
         }
         Content::Blocks(blocks) => blocks,
         Content::Absent | Content::Odd => Vec::new(),
     }
 }
 
-fn said(block: Block, attachments: &mut Attachments<'_>) -> Segment {
+fn said(block: ContentBlock, attachments: &mut Attachments<'_>) -> Segment {
     if block.kind != "reasoning" {
         return script::said(Part::Content, attachments.resolve(&block::text_of(block)));
     }

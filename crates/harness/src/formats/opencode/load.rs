@@ -2,11 +2,12 @@
 use pleach_tree::ReadOptions;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::record::{Export, Info, Part, Session, WithParts};
+use super::record::{Export, Info, Part, SessionRecord, WithParts};
 use super::session;
-use crate::core::detect::{self, Format};
+use crate::core::format::Format;
 use crate::core::input::{Member, Relation};
 use crate::core::script::{Script, Spot};
+use crate::core::shape;
 use crate::core::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -36,14 +37,14 @@ fn is_storage(input: &Input) -> Result<bool, HarnessError> {
     let sessions = session_files(&input.members()?);
     let mut roots = 0;
     for member in &sessions {
-        let shape = detect::first_shape(member)?.filter(is_record);
+        let shape = shape::first_shape(member)?.filter(is_record);
         roots += usize::from(shape.is_some_and(|shape| !shape.has("parentID")));
         if roots > 1 {
             return Ok(false);
         }
     }
     match sessions.as_slice() {
-        [only] if roots == 0 => detect::is_of(only, is_record),
+        [only] if roots == 0 => shape::is_of(only, is_record),
         _ => Ok(roots == 1),
     }
 }
@@ -59,7 +60,7 @@ fn session_files(members: &[Member]) -> Vec<Member> {
 
 /// A session, its messages, each with the place where it was read.
 pub(super) struct Loaded {
-    pub(super) session: Session,
+    pub(super) session: SessionRecord,
     pub(super) spot: Spot,
     pub(super) messages: Vec<(WithParts, Spot)>,
 }
@@ -84,7 +85,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         return play(script, main, children.collect());
     }
     let main = input.main();
-    let exported = detect::is_of(&main, is_export)?;
+    let exported = shape::is_of(&main, is_export)?;
     if !exported {
         let Some(loaded) = read_record(&mut script, input, &main)? else { return script.play() };
         let mut children = Vec::new();
@@ -137,12 +138,12 @@ fn sub_agents(
     main: &Member,
 ) -> Result<Vec<Member>, HarnessError> {
     let text = |shape: &Shape, key: &str| shape.text(key).map(str::to_owned);
-    let Some(own) = detect::first_shape(main)?.and_then(|shape| text(&shape, "id")) else {
+    let Some(own) = shape::first_shape(main)?.and_then(|shape| text(&shape, "id")) else {
         return Ok(Vec::new());
     };
     let mut open = Vec::new();
     for member in input.beside("")?.into_iter().filter(|member| member.listed != main.listed) {
-        match detect::first_shape(&member) {
+        match shape::first_shape(&member) {
             Ok(shape) => {
                 let child =
                     |shape: Shape| Some((member, text(&shape, "id")?, text(&shape, "parentID")?));
@@ -211,7 +212,7 @@ fn read_session(
     member: &Member,
     index: &Index,
 ) -> Result<Option<Loaded>, HarnessError> {
-    let Some((session, spot)) = record::<Session>(script, member)? else { return Ok(None) };
+    let Some((session, spot)) = record::<SessionRecord>(script, member)? else { return Ok(None) };
     let mut messages = Vec::new();
     for member in index.inside("message", &session.id) {
         let Some((info, spot)) = record::<Info>(script, member)? else { continue };

@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Export {
-    pub(super) info: Session,
+    pub(super) info: SessionRecord,
     pub(super) messages: Vec<WithParts>,
 }
 
 /// The session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Session {
+pub(super) struct SessionRecord {
     pub(super) id: String,
     #[serde(rename = "parentID")]
     pub(super) parent: Option<String>,

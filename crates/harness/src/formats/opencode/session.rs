@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::load::Loaded;
 use super::message::{self, CLEARED, Turn};
 use super::record::WithParts;
-use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step, Swap};
+use crate::core::script::{
+    self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step, Swap,
+};
 
 /// From when on the tail stands behind the summary: the first of May 2026, in milliseconds.
 const TAIL_BEHIND: f64 = 1_777_593_600_000.0;
@@ -30,8 +32,7 @@ struct Request {
 /// A session while it is written.
 struct Writer<'s> {
     script: &'s mut Script,
-    conversation: usize,
-    at: Option<usize>,
+    cursor: Cursor,
     /// All messages of the session so far.
     all: Vec<Shown>,
     /// Those that the next request shows, by their ids.
@@ -50,8 +51,7 @@ pub(super) fn write(script: &mut Script, loaded: Loaded, conversation: usize) {
     let began = loaded.session.time.created;
     let mut writer = Writer {
         script,
-        conversation,
-        at: None,
+        cursor: Cursor::new(conversation),
         all: Vec::new(),
         live: Vec::new(),
         requests: FxHashMap::default(),
@@ -98,13 +98,13 @@ impl Writer<'_> {
             |text: &str| spot.segment("system", script::text(Role::System, Origin::Harness, text));
         let segments: Vec<Segment> = texts.into_iter().map(segment).collect();
         if !segments.is_empty() {
-            let node = self.script.push(None, self.conversation, spot, Step::Put(segments));
+            let node = self.cursor.push(self.script, spot, Step::Put(segments));
             self.shown("system".into(), vec![node]);
         }
     }
 
     fn shown(&mut self, id: String, nodes: Vec<usize>) {
-        self.at = nodes.last().copied().or(self.at);
+        self.cursor.at = nodes.last().copied().or(self.cursor.at);
         self.live.push(id.clone());
         self.all.push(Shown { id, nodes });
     }
@@ -126,7 +126,7 @@ impl Writer<'_> {
         let segments = message::given(message.parts, &message.info.id, spot);
         let nodes = match segments.is_empty() {
             true => Vec::new(),
-            false => vec![self.script.push(self.at, self.conversation, spot, Step::Put(segments))],
+            false => vec![self.cursor.push(self.script, spot, Step::Put(segments))],
         };
         self.shown(message.info.id, nodes);
     }
@@ -159,20 +159,18 @@ impl Writer<'_> {
                     ..Call::default()
                 }),
             };
-            nodes.push(self.script.push(self.at, self.conversation, spot, step));
-            self.at = nodes.last().copied();
+            nodes.push(self.cursor.push(self.script, spot, step));
             if !dropped && !results.is_empty() {
-                nodes.push(self.script.push(self.at, self.conversation, spot, Step::Put(results)));
-                self.at = nodes.last().copied();
+                nodes.push(self.cursor.push(self.script, spot, Step::Put(results)));
                 self.pruned.extend(
                     pruned.into_iter().map(|(at, call)| (at, call, message.info.id.clone())),
                 );
             }
         }
         let kept = if dropped { Vec::new() } else { nodes };
-        let at = self.at;
+        let cursor = self.cursor;
         self.shown(message.info.id, kept);
-        self.at = at;
+        self.cursor = cursor;
     }
 
     /// Clears the results that were pruned before a request.
@@ -196,8 +194,7 @@ impl Writer<'_> {
             .by(Author::Known(By::rule("prune")))
             .trigger(Some(Trigger::Auto));
         let swap = Swap { results, change, key: "state.time.compacted" };
-        self.at =
-            Some(self.script.push(self.at, self.conversation, spot, Step::Swap(Box::new(swap))));
+        self.cursor.push(self.script, spot, Step::Swap(Box::new(swap)));
     }
 
     /// A summary: a call of its own thread, and, where it is complete, what it leaves of the list.
@@ -224,7 +221,7 @@ impl Writer<'_> {
                 ..Call::default()
             }),
         };
-        let node = self.script.push(self.at, conversation, spot, step);
+        let node = self.script.push(self.cursor.at, conversation, spot, step);
         self.script.forks(node, ForkReason::Summarizer);
         let text = "the prompt of the call that summarises is not in the session; its text carries no loss";
         self.script.draft.warn(&spot.at, "info.summary", "summariser-prompt", text);
@@ -291,12 +288,7 @@ impl Writer<'_> {
             .flat_map(|id| nodes.get(id.as_str()).copied().unwrap_or_default())
             .map(|&node| Item::Of(node))
             .collect();
-        self.at = Some(self.script.push(
-            self.at,
-            self.conversation,
-            spot,
-            Step::List(Box::new(List { items, change })),
-        ));
+        self.cursor.push(self.script, spot, Step::List(Box::new(List { items, change })));
         self.live = live;
     }
 }

@@ -6,9 +6,10 @@ use serde::Deserialize;
 
 use super::event::Event;
 use super::log::Log;
-use crate::core::detect::{self, Format};
+use crate::core::format::Format;
 use crate::core::input::Member;
 use crate::core::script::{Script, Spot};
+use crate::core::shape;
 use crate::core::shape::Shape;
 use crate::{Conversion, HarnessError, Input};
 
@@ -35,7 +36,7 @@ fn is_event(shape: &Shape) -> bool {
 
 fn is_conversation(input: &Input) -> Result<bool, HarnessError> {
     match event_files(input)?.first() {
-        Some(member) => detect::is_of(member, is_event),
+        Some(member) => shape::is_of(member, is_event),
         None => Ok(false),
     }
 }

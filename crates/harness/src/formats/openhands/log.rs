@@ -6,12 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::event::Event;
 use super::view::{self, Batches, Kind, Shown};
-use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
+use crate::core::script::{self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step};
 
 /// The log as far as it is read.
 #[derive(Default)]
 pub(super) struct Log {
-    at: Option<usize>,
+    cursor: Cursor,
     pub(super) model: Option<Arc<str>>,
     open: Option<Open>,
     /// Every id with the number of what its event says.
@@ -151,11 +151,10 @@ impl Log {
     pub(super) fn close(&mut self, script: &mut Script) {
         let Some(Open { output, mut shown, spot, .. }) = self.open.take() else { return };
         let call = Call { output, model: self.model.clone(), ..Call::default() };
-        let node = script.push(self.at, 0, &spot, Step::Call(call));
+        let node = self.cursor.push(script, &spot, Step::Call(call));
         shown.iter_mut().for_each(|event| event.node = node);
         self.live.extend(shown.iter().cloned());
         self.view.extend(shown);
-        self.at = Some(node);
     }
 
     fn given(
@@ -182,11 +181,10 @@ impl Log {
             }
             None => Kind::Other,
         };
-        let node = script.push(self.at, 0, spot, Step::Put(segments));
+        let node = self.cursor.push(script, spot, Step::Put(segments));
         let shown = Shown { id, node, parts: None, kind };
         self.live.push(shown.clone());
         self.view.push(shown);
-        self.at = Some(node);
     }
 
     fn condense(&mut self, script: &mut Script, event: Event, id: &str, spot: &Spot) {
@@ -239,9 +237,8 @@ impl Log {
         });
         let items = items.collect();
         let change = Change::new(ReplacementKind::Summary).trigger(trigger);
-        script.push(self.at, 0, spot, Step::List(Box::new(List { items, change })));
+        self.cursor.push(script, spot, Step::List(Box::new(List { items, change })));
         self.warn_torn(script, &target, spot);
-        self.at = Some(node);
         self.hold(target);
     }
 
@@ -285,7 +282,7 @@ impl Log {
         let items = target.iter().flat_map(Shown::items).collect();
         let change = Change { evidence: Evidence::Inferred, ..Change::new(ReplacementKind::None) };
         let change = change.by(Author::Known(By::rule("view-properties")));
-        self.at = Some(script.push(self.at, 0, spot, Step::List(Box::new(List { items, change }))));
+        self.cursor.push(script, spot, Step::List(Box::new(List { items, change })));
         self.hold(target);
     }
 }

@@ -1,7 +1,7 @@
 //! Messages as segments.
 use pleach_tree::{Origin, Part, Role, Segment};
 
-use crate::core::block::{self, Block, Content};
+use crate::core::block::{self, Content, ContentBlock};
 use crate::core::script::{self, Spot};
 
 /// What stands around the summary of a compaction.
@@ -46,7 +46,7 @@ pub(super) fn said(content: Content) -> Vec<Segment> {
     blocks.into_iter().map(said_block).collect()
 }
 
-fn said_block(block: Block) -> Segment {
+fn said_block(block: ContentBlock) -> Segment {
     match block.kind.as_str() {
         "thinking" => script::said(Part::Reasoning, block.thinking.unwrap_or_default()),
         "toolCall" => {

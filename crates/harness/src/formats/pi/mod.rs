@@ -25,7 +25,7 @@
 //! # What is a fault
 //! A parent or a first kept entry that is not there, two entries with one id, a second result for a
 //! call, a call with nothing before it.
-mod entry;
+mod line;
 mod message;
 mod session;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use pleach_tree::{By, Origin, ReadOptions, ReplacementKind, Role, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::entry::{Entry, Message};
+use super::line::{Line, Message};
 use super::message::{BRANCH, COMPACTION, given, said, summary};
 use crate::core::block;
-use crate::core::detect::Format;
+use crate::core::format::Format;
 use crate::core::input::{Member, Relation};
 use crate::core::script::{self, Author, Call, Change, Item, List, Script, Spot, Step};
 use crate::core::shape::Shape;
@@ -26,9 +26,9 @@ fn is_line(shape: &Shape) -> bool {
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("pi", options);
-    let mut session = Session::default();
+    let mut session = PiSession::default();
     let main = input.main();
-    script.lines(&main, |script, entry: Entry, spot| {
+    script.lines(&main, |script, entry: Line, spot| {
         if let Some(name) =
             entry.branched_from().filter(|_| entry.is_header() && session.order.is_empty())
         {
@@ -45,7 +45,7 @@ fn ids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, Harne
     // What is wrong with that file is told where it is converted itself.
     let mut other = Script::new("pi", options);
     let mut ids = FxHashSet::default();
-    other.lines(member, |_, entry: Entry, spot| {
+    other.lines(member, |_, entry: Line, spot| {
         ids.insert(entry.id.unwrap_or_else(|| format!("line-{}", spot.at.line)));
     })?;
     Ok(ids)
@@ -53,7 +53,7 @@ fn ids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, Harne
 
 /// The session as far as it is read.
 #[derive(Default)]
-struct Session {
+struct PiSession {
     version: u32,
     entries: FxHashMap<String, Placed>,
     /// The ids of version 1, which counts entries.
@@ -84,7 +84,7 @@ struct Copied {
     calls: u64,
 }
 
-impl Session {
+impl PiSession {
     /// Takes note of the session that this one was branched from; of one that cannot be read to its
     /// end nothing is known to be a copy.
     fn branched(&mut self, script: &mut Script, input: &Input, name: &str, spot: &Spot) {
@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    fn take(&mut self, script: &mut Script, entry: Entry, spot: &Spot) {
+    fn take(&mut self, script: &mut Script, entry: Line, spot: &Spot) {
         if entry.is_header() {
             self.version = entry.version.unwrap_or(1);
             self.order.push(String::new());
@@ -136,7 +136,7 @@ impl Session {
         self.last = node;
     }
 
-    fn parent(&mut self, script: &mut Script, entry: &Entry, spot: &Spot) -> Option<usize> {
+    fn parent(&mut self, script: &mut Script, entry: &Line, spot: &Spot) -> Option<usize> {
         let id = entry.parent_id.as_ref()?;
         if let Some(entry) = self.entries.get(id) {
             return entry.node;
@@ -151,7 +151,7 @@ impl Session {
     fn entry(
         &mut self,
         script: &mut Script,
-        entry: Entry,
+        entry: Line,
         id: &str,
         parent: Option<usize>,
         spot: &Spot,
@@ -307,7 +307,7 @@ impl Session {
     fn compaction(
         &mut self,
         script: &mut Script,
-        entry: &Entry,
+        entry: &Line,
         id: &str,
         parent: Option<usize>,
         spot: &Spot,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::core::detect::Format;
+use crate::core::format::Format;
 use crate::core::genai::Content;
 use crate::core::script::{self, Call, Change, Item, List, Script, Spot, Step};
 use crate::core::shape::Shape;
@@ -66,7 +66,7 @@ impl Compression {
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("qwen-code", options);
-    let mut session = Session::default();
+    let mut session = QwenSession::default();
     script.lines(&input.main(), |script, line: Line, spot| session.take(script, line, spot))?;
     if let Some(spot) = session.copied.take() {
         let message = format!(
@@ -80,7 +80,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 
 /// The session as far as it is read.
 #[derive(Default)]
-struct Session {
+struct QwenSession {
     /// The node that stands for a line, and the number of its content.
     nodes: FxHashMap<String, (Option<usize>, u64)>,
     last: Option<usize>,
@@ -88,7 +88,7 @@ struct Session {
     copies: u64,
 }
 
-impl Session {
+impl QwenSession {
     fn take(&mut self, script: &mut Script, line: Line, spot: &Spot) {
         if script.draft.header.harness_version.is_none() {
             script.draft.header.harness_version.clone_from(&line.version);

@@ -30,8 +30,8 @@ use pleach_tree::{Extra, Fidelity, Location, Origin, Part, ReadOptions, Segment}
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
-use crate::core::detect::Format;
 use crate::core::draft::Draft;
+use crate::core::format::Format;
 use crate::core::prompts::{Call, Messages, Prompts, Said};
 use crate::core::script::Spot;
 use crate::core::shape::{Kind, Shape};

@@ -23,7 +23,7 @@ struct Sequence {
 }
 
 /// Which rollout and thread a sequence is of.
-struct Place<'p> {
+struct Owner<'p> {
     rollout: &'p str,
     thread: Option<String>,
     policy: Option<Arc<str>>,
@@ -46,7 +46,7 @@ impl Log {
                 };
                 let thread =
                     Some(step.trajectory_id.map_or_else(|| "main".into(), |id| id.to_string()));
-                let place = Place { rollout: &rollout, thread, policy: policy.clone(), trained };
+                let place = Owner { rollout: &rollout, thread, policy: policy.clone(), trained };
                 match sequence(ids) {
                     Some(sequence) => self.calls(sequence, &place, at, &key),
                     None => self.no_ids(at, &key),
@@ -60,7 +60,7 @@ impl Log {
         let named = named.or_else(|| sample.is_whole().then(|| format!("r{}", self.samples - 1)));
         let thread = named.is_some().then(|| "main".to_owned());
         let rollout = named.unwrap_or_else(|| "r0".into());
-        let place = Place { rollout: &rollout, thread, policy, trained };
+        let place = Owner { rollout: &rollout, thread, policy, trained };
         match flat(&mut sample) {
             Some(sequence) => self.calls(sequence, &place, at, ""),
             None => self.no_ids(at, ""),
@@ -78,7 +78,7 @@ impl Log {
     }
 
     /// One call for each run that was sampled.
-    fn calls(&mut self, mut sequence: Sequence, place: &Place<'_>, at: &Location, key: &str) {
+    fn calls(&mut self, mut sequence: Sequence, place: &Owner<'_>, at: &Location, key: &str) {
         self.check(&mut sequence, at, key);
         let spot = Spot { file: self.file, at: at.clone() };
         for range in sequence.sampled() {

@@ -28,12 +28,12 @@ mod sample;
 use indexmap::IndexMap;
 use pleach_tree::{Fidelity, Location, Outcome, ReadOptions};
 
-use crate::core::detect::Format;
 use crate::core::draft::Draft;
+use crate::core::format::Format;
 use crate::core::prompts::{Prompts, Tokens};
 use crate::core::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
-use sample::{Entry, Sample};
+use sample::{Sample, Samples};
 
 /// How such logs are told from other files.
 pub(crate) const FORMAT: Format =
@@ -67,7 +67,7 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
     let mut log =
         Log { draft, prompts: Prompts::default(), outcomes: IndexMap::new(), file, samples: 0 };
     let mut report = log.draft.report.take();
-    member.values(options, &mut report, |entry: Entry, at, _| log.entry(entry, at))?;
+    member.values(options, &mut report, |entry: Samples, at, _| log.entry(entry, at))?;
     log.draft.report.diagnostics.append(&mut report.diagnostics);
     let Log { mut draft, prompts, outcomes, .. } = log;
     prompts.finish(&mut draft);
@@ -76,10 +76,10 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
 }
 
 impl Log {
-    fn entry(&mut self, entry: Entry, at: &Location) {
+    fn entry(&mut self, entry: Samples, at: &Location) {
         match entry {
-            Entry::List(entries) => entries.into_iter().for_each(|entry| self.entry(entry, at)),
-            Entry::Sample(sample) => {
+            Samples::List(entries) => entries.into_iter().for_each(|entry| self.entry(entry, at)),
+            Samples::Sample(sample) => {
                 self.samples += 1;
                 self.sample(*sample, at);
             }

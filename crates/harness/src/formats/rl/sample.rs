@@ -9,12 +9,12 @@ use serde_json::Value;
 
 /// A sample, or a list of them, as groups are written.
 #[derive(Debug)]
-pub(super) enum Entry {
-    List(Vec<Entry>),
+pub(super) enum Samples {
+    List(Vec<Samples>),
     Sample(Box<Sample>),
 }
 
-impl<'de> Deserialize<'de> for Entry {
+impl<'de> Deserialize<'de> for Samples {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(EntryVisitor)
     }
@@ -23,23 +23,23 @@ impl<'de> Deserialize<'de> for Entry {
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {
-    type Value = Entry;
+    type Value = Samples;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a sample, or a list of samples")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Entry, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Samples, A::Error> {
         let mut list = Vec::new();
         while let Some(entry) = items.next_element()? {
             list.push(entry);
         }
-        Ok(Entry::List(list))
+        Ok(Samples::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Entry, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Samples, A::Error> {
         Sample::deserialize(MapAccessDeserializer::new(map))
-            .map(|sample| Entry::Sample(Box::new(sample)))
+            .map(|sample| Samples::Sample(Box::new(sample)))
     }
 }
 
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for TokensVisitor {
 /// One step of a verifiers rollout.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Step {
+pub(super) struct TokenStep {
     pub(super) tokens: Option<TokensField>,
     pub(super) trajectory_id: Option<Name>,
 }
@@ -120,7 +120,7 @@ pub(super) struct Step {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Sample {
-    pub(super) trajectory: Option<Vec<Step>>,
+    pub(super) trajectory: Option<Vec<TokenStep>>,
     pub(super) tokens: Option<TokensField>,
     pub(super) prompt_ids: Option<Vec<u32>>,
     pub(super) completion_ids: Option<Vec<u32>>,

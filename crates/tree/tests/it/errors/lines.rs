@@ -213,7 +213,7 @@ fn a_line_that_is_not_json_is_named_with_the_byte() {
         r#"{"t":"append" "context":2}
 "#,
     );
-    assert_snapshot!(strict(&file), @"f.jsonl:8: error[json]: the line is not JSON: expected `,` or `}` at byte 15; mend the line, or read with --lenient");
+    assert_snapshot!(strict(&file), @"f.jsonl:8: error[json]: the line is not JSON: expected `,` or `}` at byte 15; mend the line, or read with ReadOptions::LENIENT");
     assert_snapshot!(lenient(&file), @"
     f.jsonl:8: repaired[json]: the line is not JSON: expected `,` or `}` at byte 15; left the line out
     Inferred
@@ -236,7 +236,7 @@ nonsense
     assert_snapshot!(strict(&file), @"
     f.jsonl:8: from: error[field]: missing field `from`; write the field as the record format describes it
     f.jsonl:9: from: error[missing-context]: context 9 is not defined above; a line may only refer to what stands above it: add or move the context's record
-    f.jsonl:10: error[json]: the line is not JSON: expected ident at byte 2; mend the line, or read with --lenient
+    f.jsonl:10: error[json]: the line is not JSON: expected ident at byte 2; mend the line, or read with ReadOptions::LENIENT
     f.jsonl:11: reason: error[field]: unknown variant `why`, expected one of `rewind`, `retry`, `subagent`, `summarizer`, `resume`; write the field as the record format describes it
     f.jsonl:12: output[0]: error[missing-segment]: segment 78 is not defined above; a line may only refer to what stands above it: add or move the segment's record
     f.jsonl:12: output[1]: error[missing-segment]: segment 79 is not defined above; a line may only refer to what stands above it: add or move the segment's record

@@ -10,60 +10,12 @@
 //! 3. Its `convert` reads through [`Input`] (`main().open()` with `JsonLines`, `main().document()`,
 //!    `members()`, `beside()`), keeps what it finds in a [`Draft`](crate::core::draft::Draft), writes
 //!    records through its `ledger`, and ends with `finish`.
-use pleach_tree::{ReadOptions, Record, Report};
+use pleach_tree::{ReadOptions, Record};
 
+use crate::core::format::Format;
 use crate::core::input::Member;
-use crate::core::shape::Shape;
-use crate::core::usage::UsageCheck;
-use crate::{HarnessError, Input};
-
-/// A row of the table: how a format is known and read.
-pub(crate) struct Format {
-    /// The name that `--from` takes.
-    name: &'static str,
-    /// What a user would call such a file, with an article where it needs one.
-    title: &'static str,
-    /// Whether a line or a document is of this format.
-    mark: fn(&Shape) -> bool,
-    /// Whether a folder is one session of this format.
-    folder: fn(&Input) -> Result<bool, HarnessError>,
-    /// Whether a zip file is one.
-    archive: bool,
-    /// What a line or a document that is named as this format must have at least, where the adapter
-    /// itself would take any object.
-    least: Option<fn(&Shape) -> bool>,
-    convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
-}
-
-impl Format {
-    /// A format of single files.
-    pub(crate) const fn new(
-        name: &'static str,
-        title: &'static str,
-        mark: fn(&Shape) -> bool,
-        convert: fn(&Input, ReadOptions) -> Result<Conversion, HarnessError>,
-    ) -> Self {
-        Self { name, title, mark, folder: |_| Ok(false), archive: false, least: None, convert }
-    }
-
-    /// The same format, whose sessions can be folders.
-    pub(crate) const fn with_folder(
-        self,
-        folder: fn(&Input) -> Result<bool, HarnessError>,
-    ) -> Self {
-        Self { folder, ..self }
-    }
-
-    /// The same format, whose files can be zip archives.
-    pub(crate) const fn with_archive(self) -> Self {
-        Self { archive: true, ..self }
-    }
-
-    /// The same format, of which only files with a value of such a shape are read.
-    pub(crate) const fn with_least(self, least: fn(&Shape) -> bool) -> Self {
-        Self { least: Some(least), ..self }
-    }
-}
+use crate::core::shape::{Shape, shapes};
+use crate::{Conversion, HarnessError, Input};
 
 macro_rules! formats {
     ($($(#[doc = $doc:literal])+ $variant:ident => $module:ident;)+) => {
@@ -139,17 +91,6 @@ impl Harness {
     }
 }
 
-/// What a file of any harness gives.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Conversion {
-    /// The records, a header first.
-    pub records: Vec<Record>,
-    /// What was found on the way; it holds no errors.
-    pub report: Report,
-    /// Reconstructed requests against recorded usage, where the harness records it.
-    pub usage: Option<UsageCheck>,
-}
-
 /// How much of a file is looked at.
 const LOOK_AT: u64 = 4 << 20;
 
@@ -202,45 +143,6 @@ pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
 /// The format of a file beside the one that is read, where its start tells it.
 pub(crate) fn told(member: &Member) -> Result<Option<Harness>, HarnessError> {
     Ok(detect_bytes(&member.start(LOOK_AT)?))
-}
-
-/// Whether a file is of a format, by its content, for formats whose sessions are folders.
-pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
-    Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))
-}
-
-/// The shape of the first value in a file that has one.
-pub(crate) fn first_shape(member: &Member) -> Result<Option<Shape>, HarnessError> {
-    Ok(shapes(&member.start(1 << 16)?).next())
-}
-
-/// The shape of every line; one that goes on over the next lines, as in an indented document,
-/// counts with them.
-fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
-    /// How often a line may be taken for the start of something longer.
-    const LONGER: usize = 3;
-    let (mut at, mut longer) = (0, 0);
-    std::iter::from_fn(move || {
-        loop {
-            let rest = start.get(at..).filter(|rest| !rest.is_empty())?;
-            let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
-            at += line.len() + 1;
-            if !line.trim_ascii_start().starts_with(b"{")
-                && !line.trim_ascii_start().starts_with(b"[")
-            {
-                continue;
-            }
-            let (shape, whole) = Shape::of(line);
-            if whole.is_err_and(|error| error.is_eof())
-                && line.len() < rest.len()
-                && longer < LONGER
-            {
-                longer += 1;
-                return Some(Shape::of(rest).0);
-            }
-            return Some(shape);
-        }
-    })
 }
 
 /// Converts a file or folder of a known harness to eviction records.

@@ -6,7 +6,7 @@ use crate::core::block::Content;
 /// What the adapter reads of a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Entry {
+pub(super) struct Line {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) version: Option<u32>,
@@ -43,7 +43,7 @@ pub(super) struct Message {
     pub(super) summary: Option<String>,
 }
 
-impl Entry {
+impl Line {
     /// Whether it is the first line of a session.
     pub(super) fn is_header(&self) -> bool {
         self.kind == "session"

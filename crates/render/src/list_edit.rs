@@ -8,7 +8,7 @@ use super::table::Table;
 
 /// One operation of the new records.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ListEdit {
     /// Segments behind the list.
     Append(Vec<SegmentId>),
     /// Ranges out of the list, segments into it.
@@ -30,7 +30,7 @@ pub(super) struct Cut {
 /// A list and the operations that lead to it.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ListEdit>,
     pub(super) list: Vec<Span>,
 }
 
@@ -60,9 +60,9 @@ impl Plan {
                 let wholes = table.as_wholes(&plan.list)?;
                 plan.list = wholes.iter().map(|&id| table.whole(id)).collect();
                 let (head, tail) = wholes.split_at(if appends { old } else { wholes.len() });
-                plan.steps.push(Step::Replace(head.to_vec()));
+                plan.steps.push(ListEdit::Replace(head.to_vec()));
                 if appends {
-                    plan.steps.push(Step::Append(tail.to_vec()));
+                    plan.steps.push(ListEdit::Append(tail.to_vec()));
                 }
             }
         }
@@ -80,7 +80,7 @@ impl Plan {
                 dropped.extend(hunk.removed);
             } else {
                 let place = Place::InPlace;
-                self.steps.push(Step::Evict(Cut {
+                self.steps.push(ListEdit::Evict(Cut {
                     removed: hunk.removed,
                     inserted: hunk.inserted,
                     place,
@@ -88,14 +88,14 @@ impl Plan {
             }
         }
         if !dropped.is_empty() {
-            self.steps.push(Step::Evict(Cut {
+            self.steps.push(ListEdit::Evict(Cut {
                 removed: dropped,
                 inserted: Vec::new(),
                 place: Place::InPlace,
             }));
         }
         if appends || !tail.is_empty() {
-            self.steps.push(Step::Append(tail));
+            self.steps.push(ListEdit::Append(tail));
         }
     }
 
@@ -146,7 +146,7 @@ impl Plan {
             _ => hunk::apply(from, &cut.removed, &inserted, false),
         };
         let mut plan = Self::edits(&between, to, false, table)?;
-        plan.steps.insert(0, Step::Evict(cut));
+        plan.steps.insert(0, ListEdit::Evict(cut));
         Ok(plan)
     }
 }
