@@ -1,9 +1,9 @@
 //! Tree attention on the named problems, forward and with backward, and the plan of each at 131,072
-//! tokens: 8 heads of 64 in float32 on flex. `pleach-bench` sets the same problems beside other
-//! ways and a floor.
+//! tokens: 8 heads of 64 in float32, on flex and, at 512 tokens, on the first wgpu device where one
+//! is built in and there. `pleach-bench` sets the same problems beside other ways and a floor.
 //!
 //! ```sh
-//! cargo bench -p pleach-bench --bench attention
+//! cargo bench -p pleach-bench --features wgpu --bench attention
 //! ```
 use std::hint::black_box;
 
@@ -42,30 +42,67 @@ fn inputs(tokens: usize, device: &Device) -> [Tensor<4>; 3] {
 }
 
 fn forward(criterion: &mut Criterion) {
-    let device = Device::flex();
-    let mut group = criterion.benchmark_group("attention_forward");
-    group.sample_size(10);
-    for (tokens, problem) in sizes() {
-        let (inputs, mask) = (inputs(tokens, &device), mask(problem, tokens, &device));
-        let id = name(&mut group, problem, &mask);
-        group.bench_function(id, |bencher| bencher.iter(|| attend(black_box(&inputs), &mask)));
+    for (at, device, lengths) in devices() {
+        let mut group = criterion.benchmark_group(format!("attention_forward{at}"));
+        group.sample_size(10);
+        for (tokens, problem) in sizes(lengths) {
+            let (inputs, mask) = (inputs(tokens, &device), mask(problem, tokens, &device));
+            let id = name(&mut group, problem, &mask);
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| computed(&attend(black_box(&inputs), &mask)))
+            });
+        }
+        group.finish();
     }
-    group.finish();
 }
 
 fn forward_backward(criterion: &mut Criterion) {
-    let device = Device::flex();
-    let mut group = criterion.benchmark_group("attention_forward_backward");
-    group.sample_size(10);
-    for (tokens, problem) in sizes() {
-        let inputs = inputs(tokens, &device.clone().autodiff()).map(Tensor::require_grad);
-        let mask = mask(problem, tokens, &device);
-        let id = name(&mut group, problem, &mask);
-        group.bench_function(id, |bencher| {
-            bencher.iter(|| attend(black_box(&inputs), &mask).backward())
-        });
+    for (at, device, lengths) in devices() {
+        let mut group = criterion.benchmark_group(format!("attention_forward_backward{at}"));
+        group.sample_size(10);
+        for (tokens, problem) in sizes(lengths) {
+            let inputs = inputs(tokens, &device.clone().autodiff()).map(Tensor::require_grad);
+            let mask = mask(problem, tokens, &device);
+            let id = name(&mut group, problem, &mask);
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| {
+                    let gradients = attend(black_box(&inputs), &mask).backward();
+                    inputs.iter().filter_map(|x| x.grad(&gradients)).for_each(|dx| computed(&dx));
+                    gradients
+                })
+            });
+        }
+        group.finish();
     }
-    group.finish();
+}
+
+/// Waits until a device that works behind the caller's back has computed a tensor.
+fn computed(tensor: &Tensor<4>) {
+    if let Err(error) = tensor.device().sync() {
+        panic!("the device failed: {error:?}");
+    }
+}
+
+/// The devices, what names of groups end in on each, and the lengths that it is timed at.
+fn devices() -> Vec<(&'static str, Device, &'static [usize])> {
+    let mut devices = vec![("", Device::flex(), &[512, 4096][..])];
+    match wgpu() {
+        Some(device) => devices.push(("_wgpu", device, &[512])),
+        None => {
+            eprintln!("not timed on wgpu: it is not built in, or this machine has no such device")
+        }
+    }
+    devices
+}
+
+#[cfg(feature = "wgpu")]
+fn wgpu() -> Option<Device> {
+    Device::enumerate(burn::tensor::DeviceType::Wgpu).into_vec().into_iter().next()
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn wgpu() -> Option<Device> {
+    None
 }
 
 fn plan(criterion: &mut Criterion) {
@@ -82,8 +119,8 @@ fn plan(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn sizes() -> impl Iterator<Item = (usize, NamedProblem)> {
-    [512, 4096].into_iter().flat_map(|tokens| NamedProblem::ALL.map(|problem| (tokens, problem)))
+fn sizes(lengths: &[usize]) -> impl Iterator<Item = (usize, NamedProblem)> {
+    lengths.iter().flat_map(|&tokens| NamedProblem::ALL.map(|problem| (tokens, problem)))
 }
 
 /// Names the case and sets what it does per run: visible pairs.

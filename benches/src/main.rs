@@ -15,6 +15,7 @@ mod inputs;
 mod memory;
 #[path = "../../crates/cli/src/output.rs"]
 mod output;
+mod peers;
 mod report;
 mod schedule;
 mod setup;

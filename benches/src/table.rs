@@ -6,10 +6,8 @@ use crate::aims;
 use crate::blocks::{Section, blocks};
 use crate::environment::Environment;
 use crate::output;
+use crate::peers;
 use crate::report::Report;
-
-/// What others reach on the same masks.
-const PEERS: &str = include_str!("../peers.md");
 
 /// How it was measured.
 const METHOD: &str = "\
@@ -42,7 +40,7 @@ pub(crate) fn markdown(report: &Report) -> Result<()> {
     for block in blocks(report) {
         print_block(&block)?;
     }
-    output::line(format!("\n## Beside PyTorch\n\n{}", PEERS.trim_end()))?;
+    print_block(&peers::section()?)?;
     let aims = aims::of(report)?;
     if !aims.is_empty() {
         let met = |met| if met { "met" } else { "missed" }.to_owned();
