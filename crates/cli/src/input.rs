@@ -2,8 +2,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use pleach_harness::{Harness, HarnessError, UsageCheck};
 use pleach_render::Renderer;
 use pleach_tree::{BranchTree, Diagnostic, ReadOptions, Record, Severity, TreeError};
@@ -37,9 +37,21 @@ pub(crate) struct Tokens {
     /// A chat template in Jinja [default: the tokenizer's, else ChatML]
     #[arg(long, value_name = "FILE")]
     pub(crate) chat_template: Option<PathBuf>,
+    /// What of a rendered answer carries loss
+    #[arg(long, default_value = "turn")]
+    pub(crate) loss: Loss,
     /// Keep the first and last N/2 tokens of every segment only
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) clip: Option<u32>,
+}
+
+/// The tokens of a rendered answer that carry loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Loss {
+    /// All that was sampled: tags around thoughts and calls, and the end of the turn
+    Turn,
+    /// Thought, text and calls alone
+    Text,
 }
 
 /// A file as records, and what was found on the way.
@@ -231,10 +243,14 @@ impl Tokens {
             Some(path) => Renderer::open(path)?,
             None => Renderer::bytes(),
         };
-        Ok(match &self.chat_template {
+        let renderer = match &self.chat_template {
             Some(path) => renderer.with_template(path)?,
             None => renderer,
-        })
+        };
+        Ok(renderer.with_loss(match self.loss {
+            Loss::Turn => pleach_render::Loss::Turn,
+            Loss::Text => pleach_render::Loss::Text,
+        }))
     }
 }
 

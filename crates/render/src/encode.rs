@@ -1,5 +1,5 @@
 use aho_corasick::{AhoCorasick, MatchKind};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokenizers::{AddedToken, Tokenizer};
 
 use super::RenderError;
@@ -16,6 +16,10 @@ pub(super) struct Tokens {
 pub(super) struct Encoder {
     model: Model,
     borders: Option<Borders>,
+    /// Tokens that the tokenizer calls special.
+    special: FxHashSet<u32>,
+    /// Those of them that end what a model says.
+    ends: FxHashSet<u32>,
 }
 
 /// Texts between borders that were encoded before.
@@ -54,19 +58,31 @@ impl Encoder {
     pub(super) fn bytes() -> Self {
         let texts = [("<|im_start|>", Some(256)), ("<|im_end|>", Some(257))];
         let borders = borders(texts.iter().map(|(text, id)| ((*text).to_owned(), *id)).collect());
-        Self { model: Model::Bytes, borders }
+        let special = FxHashSet::from_iter([256, 257]);
+        Self { model: Model::Bytes, borders, special, ends: FxHashSet::from_iter([257]) }
     }
 
-    /// A Hugging Face tokenizer, without truncation, padding and what a post-processor does to
+    /// A Hugging Face tokenizer with `more` added tokens, those that it does not have, without
+    /// truncation, padding and what a post-processor does to
     /// offsets.
-    pub(super) fn hugging_face(json: &[u8]) -> Result<Self, String> {
+    pub(super) fn hugging_face(json: &[u8], more: &[AddedToken]) -> Result<Self, String> {
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
+        let known: FxHashSet<String> =
+            tokenizer.get_added_tokens_decoder().into_values().map(|token| token.content).collect();
+        for token in more.iter().filter(|token| !known.contains(&token.content)) {
+            let added = match token.special {
+                true => tokenizer.add_special_tokens([token.clone()]),
+                false => tokenizer.add_tokens([token.clone()]),
+            };
+            added.map_err(|error| error.to_string())?;
+        }
         tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
         tokenizer.with_padding(None);
         tokenizer.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
         let mut added: Vec<(u32, AddedToken)> =
             tokenizer.get_added_tokens_decoder().into_iter().collect();
         added.sort_by_key(|(id, _)| *id);
+        let special = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
         let cuts = |token: &AddedToken| {
             let alone = !token.lstrip && !token.rstrip && !token.single_word;
             alone && token.content.trim() == token.content
@@ -76,7 +92,36 @@ impl Encoder {
             .filter(|(_, token)| !token.normalized && !token.content.is_empty())
             .map(|(id, token)| (token.content.clone(), cuts(&token).then_some(id)))
             .collect();
-        Ok(Self { model: Model::HuggingFace(Box::new(tokenizer)), borders: borders(texts) })
+        Ok(Self {
+            model: Model::HuggingFace(Box::new(tokenizer)),
+            borders: borders(texts),
+            special,
+            ends: FxHashSet::default(),
+        })
+    }
+
+    /// The same, where these ids end what a model says.
+    pub(super) fn with_ends(self, ends: impl IntoIterator<Item = u32>) -> Self {
+        Self { ends: ends.into_iter().collect(), ..self }
+    }
+
+    /// Id of a token by its text.
+    pub(super) fn id(&self, token: &str) -> Option<u32> {
+        match &self.model {
+            Model::Bytes => None,
+            Model::HuggingFace(tokenizer) => tokenizer.token_to_id(token),
+        }
+    }
+
+    /// How many of the tokens behind an answer end its turn: up to the first that is known to end
+    /// one, else up to the end of the first special ones; `None` where there are neither.
+    pub(super) fn turn_end(&self, behind: &[u32]) -> Option<usize> {
+        if let Some(at) = behind.iter().position(|id| self.ends.contains(id)) {
+            return Some(at + 1);
+        }
+        let first = behind.iter().position(|id| self.special.contains(id))?;
+        let run = behind[first..].iter().take_while(|id| self.special.contains(id)).count();
+        Some(first + run)
     }
 
     /// One more than the greatest id.
@@ -249,7 +294,7 @@ mod tests {
     use super::*;
 
     fn encoder(tokenizer: &Tokenizer) -> Encoder {
-        Encoder::hugging_face(tokenizer.to_string(false).unwrap().as_bytes()).unwrap()
+        Encoder::hugging_face(tokenizer.to_string(false).unwrap().as_bytes(), &[]).unwrap()
     }
 
     fn text() -> impl Strategy<Value = String> {

@@ -32,6 +32,16 @@ pub enum RenderError {
         /// What is wrong with it.
         message: String,
     },
+    /// Several chat templates of which none is the one to take.
+    #[error(
+        "{file}: holds several chat templates and none is called `default`: {}; write the one to take into a file of its own and give that", .names.join(", ")
+    )]
+    Templates {
+        /// The file they stand in.
+        file: String,
+        /// Their names.
+        names: Vec<String>,
+    },
     /// A date that is not one.
     #[error("{date:?} is not a date; write it as YYYY-MM-DD")]
     Date {

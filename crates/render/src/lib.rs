@@ -21,12 +21,13 @@ mod provenance;
 mod python;
 mod rewrite;
 mod splice;
+mod survival;
 mod table;
 mod target;
 mod template;
 mod view;
 
 pub use error::RenderError;
-pub use folder::Renderer;
+pub use folder::{Loss, Renderer};
 pub use rewrite::Rendered;
 pub use template::ChatTemplate;

@@ -5,6 +5,7 @@
 //! the high bits of the segment's number, then the low bits. A text that holds such characters
 //! itself is found out because taking all marks away does not give the rendering without marks.
 use std::borrow::Cow;
+use std::ops::Range;
 
 const HALF: u32 = 1 << 15;
 const FIRST: u32 = 0xf_0000;
@@ -56,6 +57,31 @@ pub(super) fn wrap(text: &str, segment: u32, marking: Marking) -> Cow<'_, str> {
     let lead = if marking == Marking::Edges { 0 } else { text.len() - text.trim_start().len() };
     let (before, after) = (&text[..lead], &text[lead + core.len()..]);
     Cow::Owned(format!("{before}{}{core}{}{after}", write(segment, true), write(segment, false)))
+}
+
+/// The segment that a trainer's span in a template stands for: none has so great a number.
+const TRAINED: u32 = HALF * HALF - 1;
+
+/// `text` between the marks of a trainer's span.
+pub(super) fn trained(text: &str) -> String {
+    format!("{}{text}{}", write(TRAINED, true), write(TRAINED, false))
+}
+
+/// Takes the marks of trainers' spans out of a rendering, and says where they were; those of
+/// segments stay.
+pub(super) fn trained_spans(marked: &str) -> (String, Vec<Range<usize>>) {
+    let (opens, closes) = (write(TRAINED, true), write(TRAINED, false));
+    let (mut text, mut spans, mut rest) = (String::with_capacity(marked.len()), Vec::new(), marked);
+    while let Some((before, after)) = rest.split_once(&opens) {
+        text.push_str(before);
+        let start = text.len();
+        let (inside, after) = after.split_once(&closes).unwrap_or((after, ""));
+        text.push_str(inside);
+        spans.push(start..text.len());
+        rest = after;
+    }
+    text.push_str(rest);
+    (text, spans)
 }
 
 /// Takes the marks out of a rendering.

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use minijinja::Value;
-use pleach_tree::{BranchTree, Part, Record, Role, Segment, SegmentId};
+use pleach_tree::{BranchTree, GenerationId, Part, Record, Role, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value as Json;
 
@@ -93,6 +93,16 @@ impl<'t> Messages<'t> {
     /// A segment by its number.
     pub(super) fn segment(&self, number: u32) -> &'t Segment {
         self.segments[number as usize]
+    }
+
+    /// The call that a segment is output of.
+    pub(super) fn sampled_by(&self, number: u32) -> Option<GenerationId> {
+        self.tree.owner(self.segment(number).id)
+    }
+
+    /// What a tool call says, of a segment that is one: its name and its arguments.
+    pub(super) fn call(&self, number: u32) -> Option<(&str, &Json)> {
+        self.inputs.get(&number).map(|call| (call.name.as_str(), &call.input))
     }
 
     /// Whether a segment is a tool call, whose text reaches a rendering in pieces.

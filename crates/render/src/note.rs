@@ -1,4 +1,4 @@
-use pleach_tree::{BranchTree, Fidelity, Record, SegmentId};
+use pleach_tree::{BranchTree, Fidelity, Record, Segment, SegmentId};
 
 use super::ChatTemplate;
 
@@ -14,8 +14,10 @@ pub(super) struct Notes {
     pub(super) refused: usize,
     /// Operations that only the template asked for.
     pub(super) rewritten: usize,
-    /// Texts of outputs that the template does not show.
-    pub(super) dropped: usize,
+    /// Outputs that the template does not show whole, and the first text that it loses.
+    lost: usize,
+    first_lost: Option<String>,
+    template: String,
     /// Outputs that the template does not put behind the prompt.
     pub(super) bare_outputs: usize,
     /// Outputs that are encoded apart from the prompt.
@@ -35,8 +37,21 @@ impl Notes {
             dated: template.is_dated(),
             tokenised: tree.records().iter().filter(tokenised).count(),
             token_level: tree.header().fidelity == Fidelity::Token,
+            template: template.name().to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Counts an output whose text the template does not show whole; `text` is what it loses.
+    pub(super) fn lost(&mut self, text: &Segment) {
+        self.lost += 1;
+        let quoted = || {
+            let words = text.text.as_deref().unwrap_or_default();
+            let start: String = words.chars().take(40).collect();
+            let more = if start.len() < words.len() { " ..." } else { "" };
+            format!("{} ({:?}{more})", text.id, start)
+        };
+        self.first_lost.get_or_insert_with(quoted);
     }
 
     /// Counts a recorded prompt by whether the rendering is the same.
@@ -49,14 +64,7 @@ impl Notes {
         let mut out = Vec::new();
         let mut note = |applies: bool, text: String| out.extend(applies.then_some(text));
         let Self {
-            tokenised,
-            refused,
-            rewritten,
-            dropped,
-            bare_outputs,
-            retokenised,
-            searched,
-            ..
+            tokenised, refused, rewritten, lost, bare_outputs, retokenised, searched, ..
         } = self;
         note(
             *tokenised > 0,
@@ -86,9 +94,11 @@ impl Notes {
             ),
         );
         note(
-            *dropped > 0,
+            *lost > 0,
             format!(
-                "the chat template does not show {dropped} texts that the policy sampled: they have no tokens"
+                "{} does not show all that the policy sampled in {lost} outputs, first of {}: their recorded text stands behind the prompt instead",
+                self.template,
+                self.first_lost.as_deref().unwrap_or_default()
             ),
         );
         note(

@@ -1,18 +1,34 @@
-//! What the policy said, as the template writes it behind the prompt.
-use pleach_tree::ContextId;
+//! What the policy sampled, as the template writes it behind the prompt.
+use std::ops::Range;
+
+use pleach_tree::{ContextId, Origin};
 
 use super::RenderError;
 use super::encode::Tokens;
+use super::folder::Loss;
 use super::provenance::Region;
 use super::rewrite::Rewriter;
+use super::survival;
 use super::view::{Failure, Rendering, Run, runs};
+
+/// An answer behind its prompt.
+struct Spoken {
+    /// The prompt and all that is behind it.
+    text: String,
+    tokens: Option<Tokens>,
+    /// Which characters of the answer come from which segment.
+    regions: Vec<Region>,
+    /// Which characters the template names as trained.
+    trained: Vec<Range<usize>>,
+}
 
 impl Rewriter<'_, '_> {
     /// The runs of an output and the ids that they index.
     ///
-    /// The output ends with the last character that comes from one of its segments: what the
-    /// template puts behind is glue of the next context, since the policy may well have ended in
-    /// another way.
+    /// It is what the template writes for the answer directly behind the generation prompt, up to
+    /// the token that ends the turn; of [`Loss::Text`] up to the last character of the answer.
+    /// Where the template does not show all that was sampled, the recorded text stands there
+    /// instead.
     pub(super) fn output(
         &mut self,
         context: ContextId,
@@ -29,84 +45,195 @@ impl Rewriter<'_, '_> {
             Err(Failure::Refused(_)) => None,
             Err(Failure::Other(error)) => return Err(error),
         };
-        let said =
-            output.iter().filter(|number| !self.viewer.messages.text(**number).is_empty()).count();
-        if let Some(full) = full {
-            let mut shown: Vec<u32> = full
-                .regions
-                .iter()
-                .map(|region| region.segment)
-                .filter(|n| output.contains(n))
-                .collect();
-            shown.sort_unstable();
-            shown.dedup();
-            if !shown.is_empty() || said == 0 {
-                self.notes.dropped += said.saturating_sub(shown.len());
-                if full.text.starts_with(&prompt.text) {
-                    let own = |region: &&Region| {
-                        region.start >= prompt.text.len() && output.contains(&region.segment)
-                    };
-                    let regions: Vec<Region> = full.regions.iter().filter(own).copied().collect();
-                    return self.behind(&prompt, &full.text, &full.tokens, &regions, output);
+        let spoken = match full {
+            Some(full) => {
+                let continues = full.text.starts_with(&prompt.text);
+                let spoken = match continues {
+                    true => continued(&prompt, &full, output),
+                    false => moved(&prompt, &full, output),
+                };
+                // The prompt may end with what the policy goes on from, such as an opening tag.
+                let asked = prompt.regions.last().map_or(0, |region| region.end);
+                match self.lost(&spoken.text[asked..], output) {
+                    None => {
+                        self.notes.bare_outputs += usize::from(!continues);
+                        spoken
+                    }
+                    Some(segment) => {
+                        self.notes.lost(self.viewer.messages.segment(segment));
+                        self.recorded(&prompt, Some(&spoken), output)?
+                    }
                 }
-                let (text, regions) = moved(&prompt, &full, output);
-                return self.put_behind(&prompt, &text, &regions, output);
             }
-        }
-        let mut text = prompt.text.clone();
-        let mut regions = Vec::new();
-        for &segment in output {
-            let start = text.len();
-            text.push_str(self.viewer.messages.text(segment));
-            regions.push(Region { start, end: text.len(), segment, occurrence: 0 });
-        }
-        self.put_behind(&prompt, &text, &regions, output)
+            None => {
+                self.notes.bare_outputs += 1;
+                self.recorded(&prompt, None, output)?
+            }
+        };
+        self.behind(&prompt, spoken, output)
     }
 
-    fn put_behind(
+    /// The first text of an output that the policy sampled and that `said` does not hold.
+    fn lost(&self, said: &str, output: &[u32]) -> Option<u32> {
+        let messages = &self.viewer.messages;
+        let said = survival::squeezed(said);
+        output.iter().copied().find(|&number| {
+            messages.segment(number).origin == Origin::Policy
+                && !match messages.call(number) {
+                    Some((name, input)) => survival::holds_call(&said, name, input),
+                    None => survival::holds(&said, messages.text(number)),
+                }
+        })
+    }
+
+    /// The recorded texts of an output behind the prompt, the calls as the template writes them
+    /// where it does, and what ends its turns.
+    fn recorded(
         &mut self,
         prompt: &Rendering,
-        text: &str,
-        regions: &[Region],
+        spoken: Option<&Spoken>,
         output: &[u32],
-    ) -> Result<(Vec<Run>, Vec<u32>), RenderError> {
-        self.notes.bare_outputs += 1;
-        let tokens = self.viewer.encode(text)?;
-        self.behind(prompt, text, &tokens, regions, output)
+    ) -> Result<Spoken, RenderError> {
+        let messages = &self.viewer.messages;
+        let (said, calls): (Vec<u32>, Vec<u32>) =
+            output.iter().partition(|&&number| !messages.is_call(number));
+        let mut text = prompt.text.clone();
+        let mut regions = Vec::new();
+        let mut say = |number: u32, words: &str, text: &mut String| {
+            let start = text.len();
+            text.push_str(words);
+            regions.push(Region { start, end: text.len(), segment: number, occurrence: 0 });
+        };
+        for &number in &said {
+            let words = messages.text(number);
+            let known = if text.len() == prompt.text.len() { overlap(&text, words) } else { 0 };
+            say(number, &words[known..], &mut text);
+        }
+        let written = spoken.and_then(|spoken| written_calls(spoken, prompt.text.len(), &calls));
+        match written {
+            Some((from, written)) => {
+                let shift = text.len();
+                text.push_str(&written.text[from..]);
+                let moved = |region: &&Region| region.start >= from;
+                regions.extend(written.regions.iter().filter(moved).map(|region| Region {
+                    start: region.start - from + shift,
+                    end: region.end - from + shift,
+                    ..*region
+                }));
+            }
+            None => {
+                for &number in &calls {
+                    say(number, messages.text(number), &mut text);
+                }
+                text.push_str(&self.viewer.turn_ending()?);
+            }
+        }
+        Ok(Spoken { text, tokens: None, regions, trained: Vec::new() })
     }
 
-    /// The tokens behind a prompt, up to the last that starts in the output.
+    /// The tokens behind a prompt, as many as were sampled.
     fn behind(
         &mut self,
         prompt: &Rendering,
-        text: &str,
-        tokens: &Tokens,
-        regions: &[Region],
+        spoken: Spoken,
         output: &[u32],
     ) -> Result<(Vec<Run>, Vec<u32>), RenderError> {
+        let tokens = match spoken.tokens {
+            Some(tokens) => tokens,
+            None => self.viewer.encode(&spoken.text)?,
+        };
         let (len, from) = (prompt.tokens.ids.len(), prompt.text.len());
         let extends = tokens.ids.get(..len).is_some_and(|head| head == prompt.tokens.ids);
         let (mut tokens, first) = if extends {
-            (tokens.clone(), len)
+            (tokens, len)
         } else {
             self.notes.retokenised += 1;
-            let mut tail = self.viewer.encode(&text[from..])?;
+            let mut tail = self.viewer.encode(&spoken.text[from..])?;
             let from = u32::try_from(from).unwrap_or(u32::MAX);
             tail.starts.iter_mut().for_each(|start| *start = start.saturating_add(from));
             (tail, 0)
         };
-        let own = regions.iter().filter(|region| output.contains(&region.segment));
-        let end = own.map(|region| region.end).max().unwrap_or(from);
-        let last = tokens.starts[first..].partition_point(|&start| (start as usize) < end) + first;
+        let at = |tokens: &Tokens, byte: usize| {
+            tokens.starts[first..].partition_point(|&start| (start as usize) < byte) + first
+        };
+        let answered = spoken.regions.iter().map(|region| region.end).max().unwrap_or(from);
+        let answered = at(&tokens, answered);
+        let trained: Vec<Range<usize>> = spoken
+            .trained
+            .iter()
+            .filter(|span| span.end > from)
+            .map(|span| at(&tokens, span.start)..at(&tokens, span.end))
+            .filter(|span| !span.is_empty())
+            .collect();
+        let last = match (self.loss, trained.last()) {
+            (Loss::Text, _) => answered,
+            (Loss::Turn, Some(span)) => answered.max(span.end),
+            (Loss::Turn, None) => match self.viewer.turn_end(&tokens.ids[answered..]) {
+                Some(ending) => answered + ending,
+                None => at(&tokens, from + spoken.text[from..].trim_end().len()).max(answered),
+            },
+        };
         tokens.ids.truncate(last);
         tokens.starts.truncate(last);
-        Ok((runs(&tokens, regions, first), tokens.ids))
+        let mut runs = runs(&tokens, &spoken.regions, first);
+        if self.loss == Loss::Turn {
+            runs = sampled(runs, &trained, self.losses(output));
+        }
+        Ok((runs, tokens.ids))
+    }
+
+    /// The texts of an output that the policy sampled, whose losses what stands around them has.
+    fn losses(&self, output: &[u32]) -> Vec<u32> {
+        let sampled = |number: &u32| self.viewer.messages.segment(*number).origin == Origin::Policy;
+        output.iter().copied().filter(sampled).collect()
     }
 }
 
-/// The output as `full` has it, put behind a prompt that `full` does not begin with, since the
+/// Gives the template's own of an output the loss of the text before it, or of the next one; where
+/// the template names what is trained, only inside of that.
+fn sampled(runs: Vec<Run>, trained: &[Range<usize>], texts: Vec<u32>) -> Vec<Run> {
+    let Some(&first) = texts.first() else { return runs };
+    let mut like = first;
+    let mut out = Vec::with_capacity(runs.len());
+    for run in runs {
+        if let Some((text, _)) = run.part {
+            like = if texts.contains(&text) { text } else { like };
+            out.push(run);
+            continue;
+        }
+        if trained.is_empty() {
+            out.push(Run { like: Some(like), ..run });
+            continue;
+        }
+        let mut at = run.tokens.start;
+        for span in trained {
+            let (start, end) = (span.start.max(at), span.end.min(run.tokens.end));
+            if start < end {
+                out.push(Run { tokens: at..start, ..run.clone() });
+                out.push(Run { part: None, like: Some(like), tokens: start..end });
+                at = end;
+            }
+        }
+        out.push(Run { tokens: at..run.tokens.end, ..run });
+    }
+    out
+}
+
+/// The answer of a rendering that begins with the prompt.
+fn continued(prompt: &Rendering, full: &Rendering, output: &[u32]) -> Spoken {
+    let own =
+        |region: &&Region| region.start >= prompt.text.len() && output.contains(&region.segment);
+    Spoken {
+        text: full.text.clone(),
+        tokens: Some(full.tokens.clone()),
+        regions: full.regions.iter().filter(own).copied().collect(),
+        trained: full.trained.clone(),
+    }
+}
+
+/// The answer as `full` has it, put behind a prompt that `full` does not begin with, since the
 /// template writes the turns before differently once more follows.
-fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> (String, Vec<Region>) {
+fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> Spoken {
     let own = |region: &Region| output.contains(&region.segment);
     let first = full.regions.iter().position(own).unwrap_or(full.regions.len());
     let before = first.checked_sub(1).map_or(0, |last| full.regions[last].end);
@@ -121,5 +248,36 @@ fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> (String, Vec<R
         end: region.end - start + shift,
         ..*region
     };
-    (text, full.regions[first..].iter().filter(|region| own(region)).map(moved).collect())
+    let regions = full.regions[first..].iter().filter(|region| own(region)).map(moved).collect();
+    let from = start - opening.len();
+    let trained = full.trained.iter().filter(|span| span.end > from);
+    let trained = trained
+        .map(|span| {
+            span.start.max(from) + prompt.text.len() - from..span.end + prompt.text.len() - from
+        })
+        .collect();
+    Spoken { text, tokens: None, regions, trained }
+}
+
+/// Where the calls of an answer begin with what the template writes around them, if it shows all of
+/// them behind everything else.
+fn written_calls<'s>(
+    spoken: &'s Spoken,
+    from: usize,
+    calls: &[u32],
+) -> Option<(usize, &'s Spoken)> {
+    let is_call = |region: &Region| calls.contains(&region.segment);
+    let shown = calls.iter().all(|call| spoken.regions.iter().any(|r| r.segment == *call));
+    let first = spoken.regions.iter().position(is_call)?;
+    let behind = spoken.regions[first..].iter().all(is_call);
+    let start = first.checked_sub(1).map_or(from, |before| spoken.regions[before].end);
+    (shown && behind).then_some((start, spoken))
+}
+
+/// How many bytes of `words` the prompt ends with already, such as an opening tag of thoughts.
+fn overlap(prompt: &str, words: &str) -> usize {
+    let ends = words.char_indices().map(|(at, _)| at).chain([words.len()]).take(256);
+    ends.filter(|&end| prompt.ends_with(&words[..end]) && !words[..end].trim().is_empty())
+        .max()
+        .unwrap_or(0)
 }

@@ -172,6 +172,53 @@ pub(super) fn print(out: &mut Output, state: &mut State, value: &Value) -> Resul
     }
 }
 
+/// Whether Python could go through a value, as Jinja2's test `iterable` asks: through a text or
+/// nothing defined too, and not through `none`.
+pub(super) fn is_iterable(value: &Value) -> bool {
+    match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => false,
+        ValueKind::Undefined | ValueKind::String | ValueKind::Bytes => true,
+        _ => value.try_iter().is_ok(),
+    }
+}
+
+/// Whether a value has a length and items, as Jinja2's test `sequence` asks: texts and dicts have.
+pub(super) fn is_sequence(value: &Value) -> bool {
+    matches!(
+        value.kind(),
+        ValueKind::Undefined
+            | ValueKind::String
+            | ValueKind::Bytes
+            | ValueKind::Seq
+            | ValueKind::Map
+    )
+}
+
+/// Whether a value is a dict.
+pub(super) fn is_mapping(value: &Value) -> bool {
+    value.kind() == ValueKind::Map
+}
+
+/// Whether a value can be called, which no value that a template is given can; what is not defined
+/// can, to say that it is not.
+pub(super) fn is_callable(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Undefined | ValueKind::Plain)
+}
+
+/// Where an item stands in a list, or a text in a text, by Unicode characters.
+fn index(value: &Value, args: &[Value]) -> Result<Value, Error> {
+    let missing = || Error::new(ErrorKind::InvalidOperation, "what is looked for is not there");
+    let Some(wanted) = args.first() else {
+        return Err(Error::new(ErrorKind::MissingArgument, "index() takes what to look for"));
+    };
+    let place = match (value.as_str(), wanted.as_str()) {
+        (Some(text), Some(part)) => text.find(part).map(|byte| text[..byte].chars().count()),
+        (Some(_), None) => None,
+        _ => value.try_iter()?.position(|item| item == *wanted),
+    };
+    place.map(Value::from).ok_or_else(missing)
+}
+
 /// Methods of Python's strings, lists and dicts that templates call.
 pub(super) fn method(
     state: &mut State,
@@ -180,6 +227,9 @@ pub(super) fn method(
     args: &[Value],
 ) -> Result<Value, Error> {
     let argument = args.first().and_then(|argument| argument.as_str());
+    if name == "index" && matches!(value.kind(), ValueKind::String | ValueKind::Seq) {
+        return index(value, args);
+    }
     match (name, value.as_str(), argument) {
         ("removeprefix", Some(text), Some(prefix)) => {
             Ok(Value::from(text.strip_prefix(prefix).unwrap_or(text)))

@@ -6,6 +6,7 @@ use pleach_tree::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::encode::Encoder;
+use super::folder::Loss;
 use super::list_edit::{ListEdit, Plan};
 use super::lists::Lists;
 use super::message::Messages;
@@ -33,6 +34,7 @@ pub(super) struct Rewriter<'r, 't> {
     pub(super) table: Table,
     pub(super) notes: Notes,
     pub(super) next_context: u32,
+    pub(super) loss: Loss,
     lists: Lists,
     called: FxHashMap<ContextId, &'t Generation>,
 }
@@ -43,10 +45,11 @@ pub(super) fn rewrite(
     template: &ChatTemplate,
     encoder: &Encoder,
     identity: &TokenizerIdentity,
+    loss: Loss,
 ) -> Result<Rendered, RenderError> {
-    match attempt(tree, template, encoder, identity, true)? {
+    match attempt(tree, template, encoder, identity, loss, true)? {
         (rendered, true) => Ok(rendered),
-        (_, false) => Ok(attempt(tree, template, encoder, identity, false)?.0),
+        (_, false) => Ok(attempt(tree, template, encoder, identity, loss, false)?.0),
     }
 }
 
@@ -56,6 +59,7 @@ fn attempt(
     template: &ChatTemplate,
     encoder: &Encoder,
     identity: &TokenizerIdentity,
+    loss: Loss,
     splices: bool,
 ) -> Result<(Rendered, bool), RenderError> {
     let mut messages = Messages::new(tree)?;
@@ -71,6 +75,7 @@ fn attempt(
         table: Table::default(),
         notes: Notes::new(tree, template),
         next_context: ids.map(|id| id.0).max().map_or(0, |id| id.saturating_add(1)),
+        loss,
         lists: Lists::of(tree),
         called,
     };
@@ -249,8 +254,12 @@ impl<'t> Rewriter<'_, 't> {
             generation.output.iter().filter_map(|&id| self.viewer.messages.number(id)).collect();
         let (runs, ids) = self.output(generation.context, &members, &output)?;
         let before = self.lists.take(generation.context);
-        let segments = Target::new(&mut self.table, &self.viewer.messages, &before)
-            .extend(&runs, &ids, &output)?;
+        let segments = Target::new(&mut self.table, &self.viewer.messages, &before).extend(
+            &runs,
+            &ids,
+            &output,
+            generation.id,
+        )?;
         for &id in &segments {
             self.weigh(id);
         }

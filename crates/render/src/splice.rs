@@ -68,13 +68,16 @@ mod tests {
     use crate::encode::tokenizer;
 
     fn encoder() -> Encoder {
-        Encoder::hugging_face(tokenizer::byte_level(false).to_string(false).unwrap().as_bytes())
-            .unwrap()
+        Encoder::hugging_face(
+            tokenizer::byte_level(false).to_string(false).unwrap().as_bytes(),
+            &[],
+        )
+        .unwrap()
     }
 
     fn known(text: String, encoder: &Encoder) -> Rendering {
         let tokens = encoder.whole(&text).unwrap();
-        Rendering { text, tokens, regions: Vec::new() }
+        Rendering { text, tokens, regions: Vec::new(), trained: Vec::new() }
     }
 
     fn words(seed: usize, count: usize) -> String {

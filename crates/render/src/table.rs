@@ -1,5 +1,5 @@
 //! The segments of the rendered records, each made once for what it stands for and its ids.
-use pleach_tree::{LossRun, Origin, Record, Role, Segment, SegmentId, Span};
+use pleach_tree::{GenerationId, LossRun, Origin, Record, Role, Segment, SegmentId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::RenderError;
@@ -17,6 +17,8 @@ pub(super) struct Table {
     entries: Vec<TableRow>,
     parts: FxHashMap<(PartKey, Box<[u32]>), SegmentId>,
     glue: FxHashMap<(GlueKey, Box<[u32]>), Vec<SegmentId>>,
+    /// Glue that the policy sampled, with the call that it is of.
+    sampled: FxHashMap<GlueKey, Vec<(GenerationId, SegmentId)>>,
     gone: FxHashSet<SegmentId>,
 }
 
@@ -99,6 +101,42 @@ impl Table {
         let id = self.push(segment, None)?;
         self.glue.entry(lookup).or_default().push(id);
         Ok(id)
+    }
+
+    /// A segment for what a call sampled around its texts, with the loss of the text `like`.
+    pub(super) fn sample(
+        &mut self,
+        key: GlueKey,
+        ids: &[u32],
+        like: &Segment,
+        call: GenerationId,
+    ) -> Result<SegmentId, RenderError> {
+        let mut segment =
+            Segment::new(SegmentId(0), Role::Assistant, Origin::Policy).with_tokens(ids.to_vec());
+        let end = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        segment.loss = like.loss.as_ref().map(|runs| {
+            let weight = runs.first().map_or(0.0, |run| run.weight);
+            vec![LossRun { start: 0, end, weight }]
+        });
+        let id = self.push(segment, None)?;
+        self.sampled.entry(key).or_default().push((call, id));
+        Ok(id)
+    }
+
+    /// What one of `calls` sampled behind `key`, where `ids` begin with it and it may stand here.
+    pub(super) fn sampled(
+        &self,
+        key: GlueKey,
+        ids: &[u32],
+        calls: &[GenerationId],
+        free: impl Fn(SegmentId) -> bool,
+    ) -> Option<SegmentId> {
+        let known = self.sampled.get(&key)?.iter();
+        let begins = |id: SegmentId| ids.starts_with(self.ids(self.whole(id)));
+        known
+            .filter(|(call, id)| calls.contains(call) && free(*id) && begins(*id))
+            .map(|(_, id)| *id)
+            .max_by_key(|id| self.whole(*id).len())
     }
 
     /// Whole segments with the same ids, for a record that cannot name ranges.

@@ -1,7 +1,7 @@
 //! What a context shall hold after an operation, made as far as possible of what it held before.
 use std::ops::Range;
 
-use pleach_tree::{Role, SegmentId, Span};
+use pleach_tree::{GenerationId, Role, SegmentId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::RenderError;
@@ -74,12 +74,13 @@ impl<'a, 't> Target<'a, 't> {
         Ok(self.list)
     }
 
-    /// Puts what renders behind the end of the list before, where nothing of that list changes.
+    /// Puts what `call` says behind the end of the list before, where nothing of that list changes.
     pub(super) fn extend(
         mut self,
         runs: &[Run],
         ids: &[u32],
         members: &[u32],
+        call: GenerationId,
     ) -> Result<Vec<SegmentId>, RenderError> {
         self.used = self.before.present.clone();
         let (mut last, mut consumed) = self.before.last(self.table);
@@ -92,7 +93,14 @@ impl<'a, 't> Target<'a, 't> {
                     self.table.whole(id)
                 }
                 None => {
-                    let span = self.new_glue(ids, last, consumed, None)?;
+                    let span = match run.like {
+                        Some(text) => {
+                            let like = self.messages.segment(text);
+                            let id = self.table.sample((last, consumed), ids, like, call)?;
+                            self.table.whole(id)
+                        }
+                        None => self.new_glue(ids, last, consumed, None)?,
+                    };
                     consumed += span.end;
                     span
                 }
@@ -152,6 +160,22 @@ impl<'a, 't> Target<'a, 't> {
             }
             kept.push(span);
             tail -= span.len();
+        }
+        let calls: Vec<GenerationId> = [last, next]
+            .into_iter()
+            .flatten()
+            .filter_map(|(segment, _)| self.messages.sampled_by(segment))
+            .collect();
+        while head < tail {
+            let consumed =
+                u32::try_from(head).map_err(|_| RenderError::TooMany { what: "tokens" })?;
+            let (present, used) = (&self.before.present, &self.used);
+            let free = |id: SegmentId| !present.contains(&id) && !used.contains(&id);
+            let sampled = self.table.sampled((last, consumed), &ids[head..tail], &calls, free);
+            let Some(id) = sampled else { break };
+            let span = self.table.whole(id);
+            self.put(span);
+            head += span.len();
         }
         if head < tail {
             let consumed =
@@ -265,7 +289,7 @@ fn joined(runs: &[Run]) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::with_capacity(runs.len());
     for run in runs.iter().filter(|run| !run.tokens.is_empty()) {
         match out.last_mut() {
-            Some(last) if last.part.is_none() && run.part.is_none() => {
+            Some(last) if last.part.is_none() && run.part.is_none() && last.like == run.like => {
                 last.tokens.end = run.tokens.end
             }
             _ => out.push(run.clone()),

@@ -1,12 +1,15 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Value};
 use sha2::{Digest, Sha256};
 
-use super::{RenderError, python};
+use super::{RenderError, mark, python};
 
 const NAME: &str = "chat template";
+/// The filter that marks a trainer's span.
+const TRAINED: &str = "trained_span";
 const CHATML: &str = include_str!("chatml.jinja");
 
 /// A chat template, run as Hugging Face runs it.
@@ -17,8 +20,12 @@ const CHATML: &str = include_str!("chatml.jinja");
 #[derive(Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
+    /// What messages call it.
+    name: String,
     sha256: String,
     dated: bool,
+    /// Whether it says which of its characters are trained.
+    marks_spans: bool,
     literals: Vec<String>,
 }
 
@@ -41,6 +48,7 @@ impl ChatTemplate {
         special: &[(String, String)],
         file: &str,
     ) -> Result<Self, RenderError> {
+        let sha256 = hex(&Sha256::digest(source.as_bytes()));
         let mut environment = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|error| RenderError::Template {
@@ -50,22 +58,42 @@ impl ChatTemplate {
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_unknown_method_callback(python::method);
         environment.set_formatter(python::print);
+        environment.add_test("iterable", |value: &Value| python::is_iterable(value));
+        environment.add_test("sequence", |value: &Value| python::is_sequence(value));
+        environment.add_test("mapping", |value: &Value| python::is_mapping(value));
+        environment.add_test("callable", |value: &Value| python::is_callable(value));
         environment.add_filter("string", python::string);
         environment.add_filter("tojson", python::tojson);
+        environment.add_filter(TRAINED, |text: &str| Value::from_safe_string(mark::trained(text)));
         environment.add_function("raise_exception", python::raise_exception);
-        environment.add_global("tools", Value::from(()));
         environment.add_global("documents", Value::from(()));
         for (name, text) in special {
             environment.add_global(name.clone(), Value::from(text.as_str()));
         }
-        environment.add_template_owned(NAME, without_generation_tags(source)).map_err(|error| {
-            RenderError::Template { file: file.into(), message: describe(&error) }
+        // Jinja2 reads every end of a line as one line feed.
+        let source = &source.replace("\r\n", "\n").replace('\r', "\n");
+        let spanned = with_trained_spans(source);
+        let marks_spans = spanned != *source;
+        environment.add_template_owned(NAME, spanned).map_err(|error| RenderError::Template {
+            file: file.into(),
+            message: describe(&error),
         })?;
-        let (sha256, dated) =
-            (hex(&Sha256::digest(source.as_bytes())), source.contains("strftime_now"));
-        let mut template = Self { environment, sha256, dated, literals: literals(source) };
+        let dated = source.contains("strftime_now");
+        let mut template = Self {
+            environment,
+            name: file.into(),
+            sha256,
+            dated,
+            marks_spans,
+            literals: literals(source),
+        };
         template.set_date(jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC).date());
         Ok(template)
+    }
+
+    /// What messages call it: the file, or `built-in ChatML`.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Digest of the source, in hex.
@@ -93,8 +121,23 @@ impl ChatTemplate {
         messages: &[serde_json::Value],
         add_generation_prompt: bool,
     ) -> Result<String, RenderError> {
+        self.render_with_tools(messages, None, add_generation_prompt)
+    }
+
+    /// The same with the definitions of tools, as requests hold them.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::render`].
+    pub fn render_with_tools(
+        &self,
+        messages: &[serde_json::Value],
+        tools: Option<&[serde_json::Value]>,
+        add_generation_prompt: bool,
+    ) -> Result<String, RenderError> {
         let messages = messages.iter().map(super::call::plain).collect();
-        self.apply(messages, add_generation_prompt)
+        let tools = tools.map(|tools| tools.iter().map(super::call::plain).collect());
+        self.apply(messages, tools, add_generation_prompt)
+            .map(|applied| applied.text)
             .map_err(|message| RenderError::Template { file: NAME.into(), message })
     }
 
@@ -108,17 +151,32 @@ impl ChatTemplate {
     pub(super) fn apply(
         &self,
         messages: Vec<Value>,
+        tools: Option<Value>,
         add_generation_prompt: bool,
-    ) -> Result<String, String> {
-        let context = minijinja::context! { messages, add_generation_prompt };
+    ) -> Result<Applied, String> {
+        let tools = tools.unwrap_or(Value::from(()));
+        let context = minijinja::context! { messages, tools, add_generation_prompt };
         let template = self.environment.get_template(NAME).map_err(|error| describe(&error))?;
-        template.render(context).map_err(|error| describe(&error))
+        let text = template.render(context).map_err(|error| describe(&error))?;
+        if !self.marks_spans {
+            return Ok(Applied { text, trained: Vec::new() });
+        }
+        let (text, trained) = mark::trained_spans(&text);
+        Ok(Applied { text, trained })
     }
 }
 
-/// Turns the tags that mark a trainer's spans, which only Hugging Face knows, into blocks that
-/// render the same.
-fn without_generation_tags(source: &str) -> String {
+/// What a template makes of messages.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) text: String,
+    /// The bytes between `{% generation %}` and its end, where the template has such tags.
+    pub(super) trained: Vec<Range<usize>>,
+}
+
+/// Turns the tags of a trainer's spans, which only Hugging Face knows, into a filter that marks
+/// what stands between them.
+fn with_trained_spans(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(start) = rest.find("{%") {
         let Some(end) = rest[start..].find("%}").map(|end| start + end) else { break };
@@ -126,8 +184,8 @@ fn without_generation_tags(source: &str) -> String {
         let name = tag.trim_matches(|c: char| c.is_whitespace() || c == '-' || c == '+');
         out.push_str(&rest[..start + 2]);
         out.push_str(&match name {
-            "generation" => tag.replacen(name, "if true", 1),
-            "endgeneration" => tag.replacen(name, "endif", 1),
+            "generation" => tag.replacen(name, &format!("filter {TRAINED}"), 1),
+            "endgeneration" => tag.replacen(name, "endfilter", 1),
             _ => tag.to_owned(),
         });
         rest = &rest[end..];

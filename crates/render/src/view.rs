@@ -3,10 +3,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
+use minijinja::Value;
+
 use super::encode::{Cache, Encoder, Tokens};
 use super::mark::{self, Marking};
 use super::message::Messages;
 use super::provenance::{self, Region, Stripped};
+use super::template::Applied;
 use super::{ChatTemplate, RenderError, splice};
 
 /// How many renderings are kept at hand: the next context often holds what the generation before
@@ -20,6 +23,8 @@ pub(super) struct Rendering {
     pub(super) tokens: Tokens,
     /// Which characters come from which segment, in order.
     pub(super) regions: Vec<Region>,
+    /// Which characters the template itself names as trained.
+    pub(super) trained: Vec<Range<usize>>,
 }
 
 /// A run of a rendering's tokens that one segment, or the template, wrote.
@@ -27,6 +32,8 @@ pub(super) struct Rendering {
 pub(super) struct Run {
     /// Number of the segment and how often it stood before; `None` for the template's own.
     pub(super) part: Option<(u32, u32)>,
+    /// Of the template's own, what the policy sampled: the text whose loss it has.
+    pub(super) like: Option<u32>,
     pub(super) tokens: Range<usize>,
 }
 
@@ -91,7 +98,7 @@ impl<'r, 't> Viewer<'r, 't> {
         if !self.in_pieces {
             return Ok(true);
         }
-        let text = self.text(members, true)?;
+        let text = self.text(members, true)?.text;
         self.in_pieces =
             self.encoder.pieces(&text, &mut self.cache)?.ids == self.encoder.whole(&text)?.ids;
         Ok(self.in_pieces)
@@ -107,10 +114,10 @@ impl<'r, 't> Viewer<'r, 't> {
         if let Some((.., rendering)) = self.kept.iter().find(same) {
             return Ok(Rc::clone(rendering));
         }
-        let text = self.text(members, prompt)?;
+        let Applied { text, trained } = self.text(members, prompt)?;
         let regions = self.regions(&text, members, prompt);
         let tokens = self.encode(&text)?;
-        let rendering = Rc::new(Rendering { text, tokens, regions });
+        let rendering = Rc::new(Rendering { text, tokens, regions, trained });
         self.kept.truncate(KEPT - 1);
         self.kept.push_front((members.to_vec(), prompt, Rc::clone(&rendering)));
         Ok(rendering)
@@ -132,6 +139,27 @@ impl<'r, 't> Viewer<'r, 't> {
         }
     }
 
+    /// How many of the tokens behind an answer end its turn.
+    pub(super) fn turn_end(&self, behind: &[u32]) -> Option<usize> {
+        self.encoder.turn_end(behind)
+    }
+
+    /// What the template ends the turn of a short answer with; empty where it ends it with nothing,
+    /// or refuses such a conversation.
+    pub(super) fn turn_ending(&mut self) -> Result<String, RenderError> {
+        const ANSWER: &str = "Yes, indeed.";
+        let of = |role, content| Value::from_pairs([("role", role), ("content", content)]);
+        let messages = vec![of("user", "Is it so?"), of("assistant", ANSWER)];
+        let Ok(Applied { text, .. }) = self.template.apply(messages, None, false) else {
+            return Ok(String::new());
+        };
+        let Some((_, behind)) = text.rsplit_once(ANSWER) else { return Ok(String::new()) };
+        let tokens = self.encoder.whole(behind)?;
+        let end = self.encoder.turn_end(&tokens.ids).unwrap_or(0);
+        let byte = tokens.starts.get(end).map_or(behind.len(), |&start| start as usize);
+        Ok(if end == 0 { String::new() } else { behind[..byte].to_owned() })
+    }
+
     /// Whether the ids of `members` are those of its text as one, which has to be asked where texts
     /// were spliced.
     pub(super) fn confirm(&mut self, members: &[u32]) -> Result<bool, Failure> {
@@ -142,14 +170,14 @@ impl<'r, 't> Viewer<'r, 't> {
         Ok(rendering.tokens.ids == self.encoder.whole(&rendering.text)?.ids)
     }
 
-    fn text(&mut self, members: &[u32], prompt: bool) -> Result<String, Failure> {
+    fn text(&mut self, members: &[u32], prompt: bool) -> Result<Applied, Failure> {
         let messages = self.messages.values(members, Marking::Plain);
-        self.template.apply(messages, prompt).map_err(Failure::Refused)
+        self.template.apply(messages, None, prompt).map_err(Failure::Refused)
     }
 
     fn marked(&mut self, members: &[u32], prompt: bool, marking: Marking) -> Option<Stripped> {
         let messages = self.messages.values(members, marking);
-        self.template.apply(messages, prompt).ok().map(|text| mark::strip(&text))
+        self.template.apply(messages, None, prompt).ok().map(|applied| mark::strip(&applied.text))
     }
 
     fn regions(&mut self, text: &str, members: &[u32], prompt: bool) -> Vec<Region> {
@@ -190,10 +218,11 @@ pub(super) fn runs(tokens: &Tokens, regions: &[Region], from: usize) -> Vec<Run>
     let mut at = from;
     for region in regions {
         let (start, end) = (first(region.start).max(at), first(region.end).max(at));
-        runs.push(Run { part: None, tokens: at..start });
-        runs.push(Run { part: Some((region.segment, region.occurrence)), tokens: start..end });
+        runs.push(Run { part: None, like: None, tokens: at..start });
+        let part = Some((region.segment, region.occurrence));
+        runs.push(Run { part, like: None, tokens: start..end });
         at = end;
     }
-    runs.push(Run { part: None, tokens: at..tokens.ids.len() });
+    runs.push(Run { part: None, like: None, tokens: at..tokens.ids.len() });
     runs
 }

@@ -66,12 +66,12 @@ fn compacted() -> (BranchTree, GenerationId) {
 fn what_the_summariser_said_is_one_text_of_its_own() {
     let (tree, summariser) = compacted();
     let output = &tree.generation(summariser).unwrap().output;
-    assert_eq!(output.len(), 5);
+    assert_eq!(output.len(), 6);
     let said: Vec<u32> =
         output.iter().flat_map(|&id| tree.segment(id).unwrap().tokens.clone().unwrap()).collect();
     assert_eq!(
         text(&said),
-        format!("<analysis>\n{ANALYSIS}\n</analysis>\n\n<summary>\n{BODY}\n</summary>")
+        format!("<analysis>\n{ANALYSIS}\n</analysis>\n\n<summary>\n{BODY}\n</summary><|im_end|>")
     );
     assert!(
         output.iter().all(|&id| tree.segment(id).unwrap().origin == Origin::Policy),

@@ -4,8 +4,10 @@
     clippy::expect_used,
     reason = "a test stops at what it does not expect"
 )]
+mod folders;
 mod invariant;
 mod joined;
+mod loss;
 mod messages;
 mod records;
 mod session;

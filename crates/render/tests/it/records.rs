@@ -114,12 +114,14 @@ fn a_conversation_only_grows_where_the_template_drops_nothing() {
         lines(&tree),
         [
             "append 0: [<user/] Q [>/<assistant/]".to_owned(),
-            format!("generation 0: [<think>/] R [/</think>//] A [/<tool_call>/] {call}"),
             format!(
-                "append 1: [<think>/] R [/</think>//] A [/<tool_call>/] {call} [/</tool_call>>/<tool/] T [>/<assistant/]"
+                "generation 0: [<think>/] R [/</think>//] A [/<tool_call>/] {call} [/</tool_call>>]"
             ),
-            "generation 1: B".to_owned(),
-            "append 2: B [>/<user/] U [>/<assistant/]".to_owned(),
+            format!(
+                "append 1: [<think>/] R [/</think>//] A [/<tool_call>/] {call} [/</tool_call>>] [/<tool/] T [>/<assistant/]"
+            ),
+            "generation 1: B [>]".to_owned(),
+            "append 2: B [>] [/<user/] U [>/<assistant/]".to_owned(),
             "generation 2: ".to_owned(),
         ]
     );
@@ -132,8 +134,8 @@ fn a_conversation_only_grows_where_the_template_drops_nothing() {
     );
     let origins: Vec<Origin> =
         sampled(0).iter().map(|id| tree.segment(*id).unwrap().origin).collect();
-    let (h, p) = (Origin::Harness, Origin::Policy);
-    assert_eq!(origins, [h, Origin::ExternalModel, h, p, h, p]);
+    let p = Origin::Policy;
+    assert_eq!(origins, [p, Origin::ExternalModel, p, p, p, p, p]);
 }
 
 #[test]
@@ -151,9 +153,9 @@ fn old_reasoning_leaves_by_the_rule_of_the_chat_template() {
     assert_eq!(
         lines[3..],
         [
-            "generation 1: [<think>//</think>//] B",
+            "generation 1: [<think>//</think>//] B [>]",
             "evict 3 by chat_template: [<think>/] R [/</think>//] -> ",
-            "append 2: B [>/<user/] U [>/<assistant/]",
+            "append 2: B [>] [/<user/] U [>/<assistant/]",
             "generation 2: ",
         ],
         "{lines:#?}"
@@ -287,9 +289,9 @@ fn mixed_trees_are_rendered_from_text_and_lower_their_fidelity() {
     );
     let output: Vec<_> = tree.views().flat_map(|view| view.output().collect::<Vec<_>>()).collect();
     assert_eq!(
-        (output.len(), output[0].weight),
-        (1, Some(0.0)),
-        "an output without weight stays without"
+        output.iter().map(|token| token.weight).collect::<Vec<_>>(),
+        [Some(0.0); 2],
+        "an output without weight stays without, its end of turn too"
     );
 }
 

@@ -62,6 +62,26 @@ fn templates_render_as_hugging_face_renders_them() {
 }
 
 #[test]
+fn constructs_of_templates_mean_what_they_mean_in_jinja2() {
+    let golden: Value = serde_json::from_slice(&fs::read(here("jinja2.json")).unwrap()).unwrap();
+    let messages = [
+        json!({"role": "user", "content": "hello"}),
+        json!({"role": "assistant", "content": "ho"}),
+    ];
+    let mut wrong = Vec::new();
+    for case in golden["cases"].as_array().unwrap() {
+        let source = case["source"].as_str().unwrap();
+        let found = ChatTemplate::new(source, &[], "golden")
+            .and_then(|template| template.render(&messages, false))
+            .unwrap_or_else(|error| error.to_string());
+        if found != case["text"] {
+            wrong.push((source.to_owned(), found, case["text"].clone()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn the_date_is_the_one_that_is_given() {
     let renderer = Renderer::bytes()
         .with_template(here("trimming.jinja"))
