@@ -46,9 +46,10 @@ pub(crate) struct Tokens {
 }
 
 /// The tokens of a rendered answer that carry loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Loss {
     /// All that was sampled: tags around thoughts and calls, and the end of the turn
+    #[default]
     Turn,
     /// Thought, text and calls alone
     Text,
