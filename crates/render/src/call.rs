@@ -1,10 +1,12 @@
 //! JSON as template values, with the marks of the tool call that it belongs to.
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
+use super::argument::{self, Argument};
 use super::mark::{self, Marking};
 
 /// An object inside a tool call, which knows the call's marks.
@@ -22,7 +24,7 @@ impl Marked {
     pub(super) fn call(
         id: &str,
         name: &str,
-        input: &Json,
+        input: &Argument,
         segment: u32,
         marking: Marking,
     ) -> Value {
@@ -59,32 +61,28 @@ impl Object for Marked {
 
 /// JSON as a template value without marks.
 pub(super) fn plain(json: &Json) -> Value {
-    value(json, None)
+    value(&Argument::from(json), None)
 }
 
-fn value(json: &Json, marks: Option<(u32, Marking)>) -> Value {
-    match json {
-        Json::Null => Value::from(()),
-        Json::Bool(bool) => Value::from(*bool),
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => Value::from(number),
-            (None, Some(number)) => Value::from(number),
-            (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => match marks {
+fn value(argument: &Argument, marks: Option<(u32, Marking)>) -> Value {
+    match argument {
+        Argument::Null => Value::from(()),
+        Argument::Bool(bool) => Value::from(*bool),
+        Argument::Number(text) => argument::number(text),
+        Argument::String(text) => match marks {
             Some((segment, marking)) => Value::from(mark::wrap(text, segment, marking).as_ref()),
             None => Value::from(text.as_str()),
         },
-        Json::Array(items) => {
+        Argument::List(items) => {
             items.iter().map(|item| value(item, marks)).collect::<Vec<_>>().into()
         }
-        Json::Object(entries) => object(entries, marks),
+        Argument::Object(entries) => object(entries, marks),
     }
 }
 
-fn object(entries: &Map<String, Json>, marks: Option<(u32, Marking)>) -> Value {
+fn object(entries: &IndexMap<String, Argument>, marks: Option<(u32, Marking)>) -> Value {
     let entries =
-        entries.iter().map(|(key, json)| (Value::from(key.as_str()), value(json, marks))).collect();
+        entries.iter().map(|(key, item)| (Value::from(key.as_str()), value(item, marks))).collect();
     let segment =
         marks.filter(|(_, marking)| *marking != Marking::Plain).map(|(segment, _)| segment);
     Value::from_object(Marked { entries, segment })

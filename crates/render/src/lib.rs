@@ -5,6 +5,7 @@
 //! with token ids of a tree of text, so that the context of each call is, id for id, what the
 //! template makes of its messages. What a template renders differently later, such as a thought
 //! that it leaves out of older turns, is an eviction by the rule `chat_template`.
+mod argument;
 mod call;
 mod encode;
 mod error;

@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value as Json;
 
 use super::RenderError;
+use super::argument::Argument;
 use super::call::Marked;
 use super::mark::{self, Marking};
 
@@ -21,6 +22,8 @@ pub(super) struct Messages<'t> {
     numbers: FxHashMap<SegmentId, u32>,
     inputs: FxHashMap<u32, Call>,
     names: FxHashMap<String, String>,
+    /// Definitions of tools, which are no message where the template takes them apart.
+    tools: FxHashMap<u32, Value>,
     suspicious: FxHashSet<u32>,
     values: FxHashMap<(Box<[u32]>, Marking), Value>,
 }
@@ -32,12 +35,14 @@ struct Call {
     id: String,
     name: String,
     #[serde(default)]
-    input: Json,
+    input: Argument,
 }
 
 impl<'t> Messages<'t> {
     /// Numbers the segments of a tree and reads its tool calls.
-    pub(super) fn new(tree: &'t BranchTree) -> Result<Self, RenderError> {
+    ///
+    /// With `takes_tools`, definitions of tools are given to the template apart.
+    pub(super) fn new(tree: &'t BranchTree, takes_tools: bool) -> Result<Self, RenderError> {
         let segments: Vec<&Segment> = tree
             .records()
             .iter()
@@ -69,8 +74,15 @@ impl<'t> Messages<'t> {
                 inputs.insert(number, call);
             }
         }
+        let defines = |(number, segment): (u32, &&Segment)| {
+            let named = segment.extra.get("tools").is_some_and(|value| value == true);
+            let list = || serde_json::from_str::<Vec<Json>>(text(segment)).ok();
+            let list = (takes_tools && named && segment.role == Role::System).then(list)??;
+            Some((number, list.iter().map(super::call::plain).collect()))
+        };
+        let tools = (0..).zip(&segments).filter_map(defines).collect();
         let (suspicious, values) = (FxHashSet::default(), FxHashMap::default());
-        Ok(Self { tree, segments, numbers, inputs, names, suspicious, values })
+        Ok(Self { tree, segments, numbers, inputs, names, tools, suspicious, values })
     }
 
     /// Names the texts that hold one of `literals`, which [`Marking::Careful`] leaves unmarked.
@@ -95,13 +107,26 @@ impl<'t> Messages<'t> {
         self.segments[number as usize]
     }
 
+    /// The text that the answer to `members` goes on in: what an assistant left open at the end.
+    pub(super) fn open_end(&self, members: &[u32]) -> Option<u32> {
+        let last = *members.last()?;
+        let segment = self.segment(last);
+        (segment.open && segment.role == Role::Assistant && !self.is_call(last)).then_some(last)
+    }
+
+    /// The definitions of tools among `members`, of several the last, as the template takes them.
+    pub(super) fn tools(&self, members: &[u32]) -> Option<Value> {
+        let last = members.iter().rev().find_map(|number| self.tools.get(number))?;
+        Some(last.clone())
+    }
+
     /// The call that a segment is output of.
     pub(super) fn sampled_by(&self, number: u32) -> Option<GenerationId> {
         self.tree.owner(self.segment(number).id)
     }
 
     /// What a tool call says, of a segment that is one: its name and its arguments.
-    pub(super) fn call(&self, number: u32) -> Option<(&str, &Json)> {
+    pub(super) fn call(&self, number: u32) -> Option<(&str, &Argument)> {
         self.inputs.get(&number).map(|call| (call.name.as_str(), &call.input))
     }
 
@@ -120,6 +145,10 @@ impl<'t> Messages<'t> {
         let mut values = Vec::new();
         let mut rest = members;
         while !rest.is_empty() {
+            if self.tools.contains_key(&rest[0]) {
+                rest = &rest[1..];
+                continue;
+            }
             let (message, later) = rest.split_at(self.message_len(rest));
             let key = (Box::from(message), marking);
             let value = match self.values.get(&key) {
@@ -141,6 +170,9 @@ impl<'t> Messages<'t> {
     fn message_len(&self, members: &[u32]) -> usize {
         let first = self.segment(members[0]);
         let joined = |pair: &[u32]| {
+            if self.tools.contains_key(&pair[1]) {
+                return false;
+            }
             let (one, next) = (self.segment(pair[0]), self.segment(pair[1]));
             let takes = first.role == Role::Assistant || next.part != Some(Part::ToolCall);
             // What a call said runs on into the rest of what it said, which need not be here.

@@ -2,6 +2,7 @@
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State, Value, escape_formatter};
 
+use super::argument::Written;
 use super::call::Marked;
 
 /// `json.dumps` as Hugging Face gives it to chat templates: not escaped for HTML, non-ASCII
@@ -46,6 +47,9 @@ struct Json {
 impl Json {
     fn write(&self, value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
         match value.kind() {
+            ValueKind::Plain if Written::of(value).is_some() => {
+                out.push_str(Written::of(value).unwrap_or_default());
+            }
             ValueKind::None => out.push_str("null"),
             ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
             ValueKind::Number if value.is_integer() => out.push_str(&value.to_string()),
@@ -132,7 +136,7 @@ impl Json {
 }
 
 /// A float as Python's `repr` writes it: shortest digits, scientific below 1e-4 and from 1e16.
-fn float(value: f64) -> String {
+pub(super) fn float(value: f64) -> String {
     if !value.is_finite() {
         return if value.is_nan() {
             "NaN"

@@ -62,7 +62,7 @@ fn attempt(
     loss: Loss,
     splices: bool,
 ) -> Result<(Rendered, bool), RenderError> {
-    let mut messages = Messages::new(tree)?;
+    let mut messages = Messages::new(tree, template.takes_tools())?;
     messages.suspect(template.literals());
     let mut called = FxHashMap::default();
     tree.generations().for_each(|generation| {

@@ -1,6 +1,8 @@
 //! Whether what was recorded still stands in what a template wrote of it.
 use serde_json::Value as Json;
 
+use super::argument::Argument;
+
 /// A text without its white space, which templates trim and lay out anew.
 pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
@@ -13,30 +15,30 @@ pub(super) fn holds(said: &str, words: &str) -> bool {
 
 /// Whether a squeezed text holds the name of a call and everything that its arguments say, in
 /// whatever notation.
-pub(super) fn holds_call(said: &str, name: &str, input: &Json) -> bool {
+pub(super) fn holds_call(said: &str, name: &str, input: &Argument) -> bool {
     holds(said, name) && holds_value(said, input)
 }
 
-fn holds_value(said: &str, value: &Json) -> bool {
+fn holds_value(said: &str, value: &Argument) -> bool {
     match value {
-        Json::Object(entries) => {
+        Argument::Object(entries) => {
             entries.iter().all(|(key, value)| holds_text(said, key) && holds_value(said, value))
         }
-        Json::Array(items) => items.iter().all(|item| holds_value(said, item)),
-        Json::String(text) => holds_text(said, text),
-        Json::Bool(true) => said.contains("true") || said.contains("True"),
-        Json::Bool(false) => said.contains("false") || said.contains("False"),
-        Json::Null => said.contains("null") || said.contains("None"),
-        Json::Number(number) => holds_number(said, number),
+        Argument::List(items) => items.iter().all(|item| holds_value(said, item)),
+        Argument::String(text) => holds_text(said, text),
+        Argument::Bool(true) => said.contains("true") || said.contains("True"),
+        Argument::Bool(false) => said.contains("false") || said.contains("False"),
+        Argument::Null => said.contains("null") || said.contains("None"),
+        Argument::Number(number) => holds_number(said, number),
     }
 }
 
 /// Numbers are written in several ways (`1e5`, `100000.0`), so that what stands there is compared
 /// by its value where it does not stand as it was.
-fn holds_number(said: &str, number: &serde_json::Number) -> bool {
+fn holds_number(said: &str, number: &str) -> bool {
     let digits = |c: char| !c.is_ascii_digit() && !"+-.eE".contains(c);
-    let value = number.as_f64();
-    said.contains(&number.to_string())
+    let value = number.parse::<f64>().ok();
+    said.contains(number)
         || said.split(digits).any(|text| text.parse::<f64>().ok() == value && value.is_some())
 }
 
@@ -78,8 +80,9 @@ mod tests {
 
     #[test]
     fn a_call_survives_in_any_notation_that_says_all_of_it() {
-        let input =
-            json!({"path": "a\"é.rs", "line": 30, "all": true, "x": 1e5, "of": ["b", null]});
+        let input = Argument::from(
+            &json!({"path": "a\"é.rs", "line": 30, "all": true, "x": 1e5, "of": ["b", null]}),
+        );
         let json = r#"{"name": "read", "arguments": {"path": "a\"é.rs", "line": 30, "all": true, "x": 100000.0, "of": ["b", null]}}"#;
         let ascii = json.replace('é', "\\u00e9");
         let xml = "<read><path>a\"é.rs</path><line>30</line><all>True</all><x>1e5</x><of>['b', None]</of></read>";

@@ -26,6 +26,7 @@ pub struct ChatTemplate {
     dated: bool,
     /// Whether it says which of its characters are trained.
     marks_spans: bool,
+    takes_tools: bool,
     literals: Vec<String>,
 }
 
@@ -79,12 +80,14 @@ impl ChatTemplate {
             message: describe(&error),
         })?;
         let dated = source.contains("strftime_now");
+        let takes_tools = source.contains("tools");
         let mut template = Self {
             environment,
             name: file.into(),
             sha256,
             dated,
             marks_spans,
+            takes_tools,
             literals: literals(source),
         };
         template.set_date(jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC).date());
@@ -104,6 +107,11 @@ impl ChatTemplate {
     /// Whether what it renders can depend on the day.
     pub fn is_dated(&self) -> bool {
         self.dated
+    }
+
+    /// Whether the template has a place of its own for the definitions of tools.
+    pub(super) fn takes_tools(&self) -> bool {
+        self.takes_tools
     }
 
     /// Strings that the template may look for in what it is given.

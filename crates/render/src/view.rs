@@ -114,8 +114,18 @@ impl<'r, 't> Viewer<'r, 't> {
         if let Some((.., rendering)) = self.kept.iter().find(same) {
             return Ok(Rc::clone(rendering));
         }
-        let Applied { text, trained } = self.text(members, prompt)?;
-        let regions = self.regions(&text, members, prompt);
+        let open = if prompt { self.messages.open_end(members) } else { None };
+        let asks = prompt && open.is_none();
+        let Applied { mut text, trained } = self.text(members, asks)?;
+        let mut regions = self.regions(&text, members, asks);
+        if let Some(last) = open {
+            // The answer goes on inside of the last message, whose turn is not over.
+            let end = goes_on(&text, self.messages.text(last))
+                .ok_or_else(|| Failure::Refused("the last message, which the answer goes on in, does not stand in the rendering".into()))?;
+            text.truncate(end);
+            regions.retain(|region| region.start < end);
+            regions.iter_mut().for_each(|region| region.end = region.end.min(end));
+        }
         let tokens = self.encode(&text)?;
         let rendering = Rc::new(Rendering { text, tokens, regions, trained });
         self.kept.truncate(KEPT - 1);
@@ -172,12 +182,14 @@ impl<'r, 't> Viewer<'r, 't> {
 
     fn text(&mut self, members: &[u32], prompt: bool) -> Result<Applied, Failure> {
         let messages = self.messages.values(members, Marking::Plain);
-        self.template.apply(messages, None, prompt).map_err(Failure::Refused)
+        let tools = self.messages.tools(members);
+        self.template.apply(messages, tools, prompt).map_err(Failure::Refused)
     }
 
     fn marked(&mut self, members: &[u32], prompt: bool, marking: Marking) -> Option<Stripped> {
         let messages = self.messages.values(members, marking);
-        self.template.apply(messages, None, prompt).ok().map(|applied| mark::strip(&applied.text))
+        let tools = self.messages.tools(members);
+        self.template.apply(messages, tools, prompt).ok().map(|applied| mark::strip(&applied.text))
     }
 
     fn regions(&mut self, text: &str, members: &[u32], prompt: bool) -> Vec<Region> {
@@ -206,6 +218,15 @@ impl<'r, 't> Viewer<'r, 't> {
         provenance::search(text, &mut regions, members, &self.messages);
         regions
     }
+}
+
+/// Where the last text of a rendering ends, as transformers finds it for
+/// `continue_final_message`: with the white space behind it where the template left that.
+fn goes_on(text: &str, last: &str) -> Option<usize> {
+    let start = text.rfind(last.trim())?;
+    let whole = last.trim_start();
+    let kept = text[start..].starts_with(whole);
+    Some(start + if kept { whole.len() } else { last.trim().len() })
 }
 
 /// The runs of `tokens`, shared out by where each token starts: one for every region and one

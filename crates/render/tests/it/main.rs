@@ -10,6 +10,7 @@ mod joined;
 mod loss;
 mod messages;
 mod records;
+mod requests;
 mod session;
 mod shared;
 mod template;

@@ -4,18 +4,18 @@ use serde_json::Value;
 
 use super::Turns;
 use super::body::Exchange;
-use super::parts::{block, call, field, joined, system, texts, tools, user};
+use super::parts::{block, call, continued, field, joined, of_message, system, texts, tools, user};
 use crate::core::script;
 
 pub(super) fn turns(exchange: &Exchange) -> Turns {
     let messages =
         exchange.request.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let instructions = texts(exchange.request.get("system")).into_iter().map(system);
-    let given = tools(&exchange.request)
-        .into_iter()
-        .chain(instructions)
-        .chain(messages.iter().flat_map(message))
-        .collect();
+    let parts = messages.iter().enumerate().flat_map(|(at, parts)| of_message(at, message(parts)));
+    let mut given: Vec<Segment> =
+        tools(&exchange.request).into_iter().chain(instructions).chain(parts).collect();
+    // A last message of the assistant is one that the answer goes on in.
+    continued(&mut given);
     let said = assistant(exchange.response.get("content"));
     Turns { given, said: vec![said], behind: None, hides_reasoning: false }
 }

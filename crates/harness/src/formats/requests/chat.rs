@@ -4,14 +4,17 @@ use serde_json::Value;
 
 use super::Turns;
 use super::body::Exchange;
-use super::parts::{call, field, joined, system, tools, user};
+use super::parts::{call, continued, field, joined, of_message, system, tools, user};
 use crate::core::script;
 
 pub(super) fn turns(exchange: &Exchange) -> Turns {
     let messages =
         exchange.request.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let given =
-        tools(&exchange.request).into_iter().chain(messages.iter().flat_map(message)).collect();
+    let parts = messages.iter().enumerate().flat_map(|(at, parts)| of_message(at, message(parts)));
+    let mut given: Vec<Segment> = tools(&exchange.request).into_iter().chain(parts).collect();
+    if exchange.request.get("continue_final_message").and_then(Value::as_bool) == Some(true) {
+        continued(&mut given);
+    }
     let choices =
         exchange.response.get("choices").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let said: Vec<Vec<Segment>> =

@@ -26,7 +26,7 @@ mod stream;
 
 use std::sync::Arc;
 
-use pleach_tree::{Extra, Fidelity, Location, Origin, Part, ReadOptions, Segment};
+use pleach_tree::{Extra, Fidelity, Location, Origin, Part, ReadOptions, Segment, Source};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
@@ -79,23 +79,48 @@ struct Log {
     answers: FxHashMap<String, Answer>,
     file: u32,
     calls: usize,
+    /// Parts of messages that are no text, and where a request was seen first.
+    media: FxHashMap<u64, String>,
+    with_media: Option<Location>,
 }
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let member = input.main();
     let mut draft = Draft::new("requests", Fidelity::Inferred, options);
     let file = draft.file(&member);
-    let mut log =
-        Log { draft, prompts: Prompts::default(), answers: FxHashMap::default(), file, calls: 0 };
+    let mut log = Log {
+        draft,
+        prompts: Prompts::default(),
+        answers: FxHashMap::default(),
+        file,
+        calls: 0,
+        media: FxHashMap::default(),
+        with_media: None,
+    };
     let mut report = log.draft.report.take();
     member.values(options, &mut report, |value, at, _| log.value(value, at))?;
     log.draft.report.diagnostics.append(&mut report.diagnostics);
+    log.tell_media();
     let Log { mut draft, prompts, .. } = log;
     prompts.finish(&mut draft);
     draft.finish()
 }
 
 impl Log {
+    /// Says how many parts of messages are no text, of which nothing but a note stands in contexts.
+    fn tell_media(&mut self) {
+        let Some(at) = self.with_media.take().filter(|_| !self.media.is_empty()) else { return };
+        let mut kinds: Vec<&str> = self.media.values().map(String::as_str).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let message = format!(
+            "parts of messages ({}) are no text ({}): a note of each stands in its place, so contexts are not what the model saw there",
+            self.media.len(),
+            kinds.join(", ")
+        );
+        self.draft.warn(&at, "request", "no-text", message);
+    }
+
     fn value(&mut self, value: Value, at: &Location) {
         match value {
             Value::Array(values) => values.into_iter().for_each(|value| self.value(value, at)),
@@ -150,8 +175,19 @@ impl Log {
         self.calls(&exchange, turns, at);
     }
 
-    fn calls(&mut self, exchange: &Exchange, turns: Turns, at: &Location) {
+    fn calls(&mut self, exchange: &Exchange, mut turns: Turns, at: &Location) {
         let mut prompt = self.behind(turns.behind.as_deref(), at);
+        for content in ["messages", "input"].iter().filter_map(|key| exchange.request.get(*key)) {
+            parts::media(content, &mut self.media);
+        }
+        if !self.media.is_empty() {
+            self.with_media.get_or_insert_with(|| at.clone());
+        }
+        let request = exchange.id().unwrap_or_else(|| format!("call-{}", self.calls + 1));
+        for source in turns.given.iter_mut().filter_map(|segment| segment.source.as_mut()) {
+            let key = format!("{request}#{}", source.key);
+            *source = Source { file: self.file, line: at.line, key };
+        }
         prompt.extend(turns.given.iter().map(|segment| self.prompts.units.unit(segment)));
         let model: Option<Arc<str>> = exchange.model().map(Into::into);
         let id = exchange.id();

@@ -1,5 +1,8 @@
 //! Content as text.
-use pleach_tree::{Origin, Role, Segment};
+use std::hash::BuildHasher;
+
+use pleach_tree::{Origin, Role, Segment, Source};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::{Map, Value};
 
 use crate::core::script;
@@ -34,6 +37,40 @@ pub(super) fn block(block: &Value) -> String {
     }
     leave_out_data("", &mut block);
     block.to_string()
+}
+
+/// Segments of one message, which is not joined with the next one whatever their roles.
+pub(super) fn of_message(index: usize, segments: Vec<Segment>) -> Vec<Segment> {
+    let key = format!("messages[{index}]");
+    let placed = |segment| Segment {
+        source: Some(Source { file: 0, line: 0, key: key.clone() }),
+        ..segment
+    };
+    segments.into_iter().map(placed).collect()
+}
+
+/// Leaves the last text of a prompt open where the answer goes on inside of it.
+pub(super) fn continued(given: &mut [Segment]) {
+    if let Some(last) = given.last_mut().filter(|last| last.role == Role::Assistant) {
+        last.open = true;
+    }
+}
+
+/// Names parts of messages that are no text, each once: images, sound, documents.
+pub(super) fn media(value: &Value, seen: &mut FxHashMap<u64, String>) {
+    const KINDS: [&str; 5] = ["image", "audio", "video", "file", "document"];
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| media(item, seen)),
+        Value::Object(fields) => {
+            let kind = field(value, "type").trim_start_matches("input_");
+            if KINDS.iter().any(|known| kind.starts_with(known)) {
+                seen.insert(FxBuildHasher.hash_one(value.to_string()), kind.to_owned());
+            } else {
+                fields.get("content").into_iter().for_each(|content| media(content, seen));
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A text field of an object, empty where there is none.

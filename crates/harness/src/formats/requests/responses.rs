@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Turns;
 use super::body::Exchange;
-use super::parts::{block, call, field, joined, system, tools, user};
+use super::parts::{block, call, field, joined, of_message, system, tools, user};
 use crate::core::script;
 
 pub(super) fn turns(exchange: &Exchange) -> Turns {
@@ -12,7 +12,7 @@ pub(super) fn turns(exchange: &Exchange) -> Turns {
         exchange.request.get("previous_response_id").and_then(Value::as_str).map(str::to_owned);
     let instructions = exchange.request.get("instructions").and_then(Value::as_str).map(system);
     let input: Vec<Segment> = match exchange.request.get("input") {
-        Some(Value::Array(items)) => items.iter().map(item).collect(),
+        Some(Value::Array(items)) => messages(items.iter().map(item)),
         input => vec![user(joined(input))],
     };
     // What an earlier answer stands for has its own instructions at its head.
@@ -34,6 +34,20 @@ pub(super) fn turns(exchange: &Exchange) -> Turns {
         said.iter().any(|part| part.part == Some(Part::Reasoning) && part.origin == Origin::Policy);
     let hides_reasoning = reasoned.and_then(Value::as_u64).unwrap_or_default() > 0 && !shown;
     Turns { given: head.chain(input).collect(), said: vec![said], behind, hides_reasoning }
+}
+
+/// Items with the message that each is of: what the assistant said in a row is one.
+fn messages(items: impl Iterator<Item = Segment>) -> Vec<Segment> {
+    let (mut index, mut before) = (0, None);
+    items
+        .flat_map(|item| {
+            let role = item.role;
+            let goes_on = role == Role::Assistant && before == Some(role);
+            index += usize::from(before.is_some() && !goes_on);
+            before = Some(role);
+            of_message(index, vec![item])
+        })
+        .collect()
 }
 
 /// An item of a request or an answer.
