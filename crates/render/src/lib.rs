@@ -27,6 +27,7 @@ mod table;
 mod target;
 mod template;
 mod view;
+mod window;
 
 pub use error::RenderError;
 pub use folder::{Loss, Renderer};

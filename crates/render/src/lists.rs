@@ -4,6 +4,19 @@ use std::rc::Rc;
 use pleach_tree::{BranchTree, ContextId, Record, Span};
 use rustc_hash::FxHashMap;
 
+/// What a context holds: in new segments, and in those of the tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Held {
+    /// The new segments.
+    pub(super) list: Vec<Span>,
+    /// The numbers of the tree's segments.
+    pub(super) members: Vec<u32>,
+    /// Which members begin a message.
+    pub(super) starts: Vec<usize>,
+    /// How many messages there were when the list was last a rendering of the whole.
+    pub(super) rendered: usize,
+}
+
 /// The lists of new segments of the contexts that later records start from.
 ///
 /// A list is as long as its context, so keeping all of them would take the square of a session's
@@ -11,7 +24,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug)]
 pub(super) struct Lists {
     uses: FxHashMap<ContextId, usize>,
-    lists: FxHashMap<ContextId, Rc<[Span]>>,
+    lists: FxHashMap<ContextId, Rc<Held>>,
 }
 
 impl Lists {
@@ -25,14 +38,14 @@ impl Lists {
     }
 
     /// Keeps what a context holds where a record will start from it.
-    pub(super) fn put(&mut self, context: ContextId, list: Rc<[Span]>) {
+    pub(super) fn put(&mut self, context: ContextId, list: Rc<Held>) {
         if self.uses.contains_key(&context) {
             self.lists.insert(context, list);
         }
     }
 
     /// What a context holds, for one of the records that start from it.
-    pub(super) fn take(&mut self, context: ContextId) -> Rc<[Span]> {
+    pub(super) fn take(&mut self, context: ContextId) -> Rc<Held> {
         let list = match self.uses.get_mut(&context) {
             Some(uses) if *uses > 1 => {
                 *uses -= 1;
@@ -76,11 +89,14 @@ mod tests {
         let (tree, _) =
             BranchTree::read(records.as_bytes(), "lists.jsonl", ReadOptions::STRICT).unwrap();
         let mut lists = Lists::of(&tree);
-        let list: Rc<[Span]> = [Span { segment: SegmentId(0), start: 0, end: 1 }].into();
+        let list = vec![Span { segment: SegmentId(0), start: 0, end: 1 }];
+        let list = Rc::new(Held { list, ..Held::default() });
         lists.put(ContextId(0), Rc::clone(&list));
         lists.put(ContextId(1), Rc::clone(&list));
         assert!(!lists.lists.contains_key(&ContextId(1)), "nothing starts from it");
-        assert_eq!((lists.take(ContextId(0)), lists.take(ContextId(0))), (Rc::clone(&list), list));
+        for _ in 0..2 {
+            assert!(Rc::ptr_eq(&lists.take(ContextId(0)), &list));
+        }
         assert!(lists.lists.is_empty());
     }
 }

@@ -140,6 +140,11 @@ impl<'t> Messages<'t> {
         text(self.segment(number))
     }
 
+    /// Forgets message values, which are made again where they are asked for.
+    pub(super) fn forget(&mut self) {
+        self.values.clear();
+    }
+
     /// Message values of the segments `members`, in order.
     pub(super) fn values(&mut self, members: &[u32], marking: Marking) -> Vec<Value> {
         let mut values = Vec::new();
@@ -163,6 +168,19 @@ impl<'t> Messages<'t> {
             rest = later;
         }
         values
+    }
+
+    /// Where messages begin in `members`, behind those that `starts` knows of its beginning; the last
+    /// message that it knows may go on.
+    pub(super) fn starts(&self, members: &[u32], starts: &mut Vec<usize>) {
+        let mut at = starts.pop().unwrap_or(0);
+        while at < members.len() {
+            starts.push(at);
+            at += match self.tools.contains_key(&members[at]) {
+                true => 1,
+                false => self.message_len(&members[at..]),
+            };
+        }
     }
 
     /// How many of `members` the first message is made of: what one call of the policy, or one

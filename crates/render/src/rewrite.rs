@@ -1,4 +1,6 @@
 //! The records of a tree with tokens in place of text.
+use std::rc::Rc;
+
 use pleach_tree::{
     BranchTree, ContextId, Fidelity, Generation, Header, Operation, Record, SegmentId, Span,
     TokenizerIdentity,
@@ -8,14 +10,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::encode::Encoder;
 use super::folder::Loss;
 use super::list_edit::{ListEdit, Plan};
-use super::lists::Lists;
+use super::lists::{Held, Lists};
 use super::message::Messages;
 use super::note::Notes;
 use super::operation::Author;
 use super::table::Table;
 use super::target::Target;
 use super::view::{Failure, Viewer, runs};
+use super::window::window;
 use super::{ChatTemplate, RenderError};
+
+/// Segments of a context from which on what is kept of its whole rendering is too much to keep.
+const MANY: usize = 4096;
 
 /// Records with tokens, and what a reader of them should know.
 #[derive(Debug)]
@@ -35,8 +41,14 @@ pub(super) struct Rewriter<'r, 't> {
     pub(super) notes: Notes,
     pub(super) next_context: u32,
     pub(super) loss: Loss,
-    lists: Lists,
-    called: FxHashMap<ContextId, &'t Generation>,
+    /// Whether what comes behind a long list is rendered with the end of it alone.
+    pub(super) windows: bool,
+    /// Whether lists were the renderings of the whole wherever that was looked at.
+    pub(super) sure: bool,
+    /// The longest context that the policy was called under.
+    pub(super) longest: Option<ContextId>,
+    pub(super) lists: Lists,
+    pub(super) called: FxHashMap<ContextId, &'t Generation>,
 }
 
 /// Renders every context of a tree, in the order of its records.
@@ -60,7 +72,7 @@ fn attempt(
     encoder: &Encoder,
     identity: &TokenizerIdentity,
     loss: Loss,
-    splices: bool,
+    shortcuts: bool,
 ) -> Result<(Rendered, bool), RenderError> {
     let mut messages = Messages::new(tree, template.takes_tools())?;
     messages.suspect(template.literals());
@@ -71,11 +83,14 @@ fn attempt(
     let ids = tree.contexts().filter_map(|context| context.id());
     let mut rewriter = Rewriter {
         tree,
-        viewer: Viewer::new(messages, template, encoder, splices),
+        viewer: Viewer::new(messages, template, encoder, shortcuts),
         table: Table::default(),
         notes: Notes::new(tree, template),
         next_context: ids.map(|id| id.0).max().map_or(0, |id| id.saturating_add(1)),
         loss,
+        windows: shortcuts,
+        sure: true,
+        longest: None,
         lists: Lists::of(tree),
         called,
     };
@@ -87,8 +102,15 @@ fn attempt(
             .map_err(|failure| rewriter.refused(*context, failure))?;
         rewriter.notes.whole = !same;
     }
+    rewriter.longest = longest.as_ref().map(|(context, _)| *context);
+    if longest.as_ref().is_some_and(|(_, members)| members.len() > MANY) {
+        rewriter.viewer.forget();
+    }
     for record in tree.records() {
         rewriter.record(record, identity)?;
+        if !rewriter.sure {
+            break;
+        }
     }
     let sure = match &longest {
         Some((context, members)) => rewriter
@@ -97,6 +119,7 @@ fn attempt(
             .map_err(|failure| rewriter.refused(*context, failure))?,
         None => true,
     };
+    let sure = sure && rewriter.sure;
     rewriter.notes.searched = rewriter.viewer.searched;
     Ok((Rendered { records: rewriter.table.records, notes: rewriter.notes.sentences() }, sure))
 }
@@ -156,18 +179,29 @@ impl<'t> Rewriter<'_, 't> {
     }
 
     fn context(&mut self, context: ContextId, from: Option<ContextId>) -> Result<(), RenderError> {
-        let before = from.map(|from| self.lists.take(from)).unwrap_or_default();
-        let target = self.target(context, &before)?;
+        let mut held = from.map(|from| self.lists.take(from)).unwrap_or_default();
         let Some(operation) = self.tree.operation(context) else { return Ok(()) };
+        if let Operation::Append(append) = operation {
+            match self.append_behind(context, append, held)? {
+                Some(back) => held = back,
+                None => return Ok(()),
+            }
+        }
+        if let Some(from) = from.filter(|_| held.rendered < held.starts.len()) {
+            self.confirm_list(&held, from)?;
+        }
+        let before = &held.list;
+        let members = self.members(context)?;
+        let target = self.target(context, &members, before)?;
         let plan = match operation {
-            Operation::Append(_) => Plan::edits(&before, target, true, &mut self.table)?,
+            Operation::Append(_) => Plan::edits(before, target, true, &mut self.table)?,
             Operation::Evict(record) => {
                 let left: FxHashSet<u32> = self.numbers(self.tree.removed(context).iter());
                 let placed =
                     record.replacement.iter().flat_map(|replacement| &replacement.segments);
                 let placed: FxHashSet<u32> =
                     placed.filter_map(|&id| self.viewer.messages.number(id)).collect();
-                Plan::eviction(&before, target, &left, &placed, &mut self.table)?
+                Plan::eviction(before, target, &left, &placed, &mut self.table)?
             }
             Operation::Replace(_) => {
                 let segments = self.table.as_wholes(&target)?;
@@ -175,13 +209,16 @@ impl<'t> Rewriter<'_, 't> {
                 Plan { steps: vec![ListEdit::Replace(segments)], list }
             }
             Operation::Fork(_) => {
-                let mut plan = Plan::edits(&before, target, false, &mut self.table)?;
+                let mut plan = Plan::edits(before, target, false, &mut self.table)?;
                 plan.steps.insert(0, ListEdit::Fork);
                 plan
             }
         };
-        let list = self.emit(plan, context, (from, &before), Author::of(operation))?;
-        self.lists.put(context, list.into());
+        let list = self.emit(plan, context, (from, before), Author::of(operation))?;
+        let mut starts = Vec::new();
+        self.viewer.messages.starts(&members, &mut starts);
+        let rendered = starts.len();
+        self.lists.put(context, Rc::new(Held { list, members, starts, rendered }));
         Ok(())
     }
 
@@ -190,18 +227,22 @@ impl<'t> Rewriter<'_, 't> {
     }
 
     /// What a context shall hold: its rendering, as a prompt where the policy was called under it.
-    fn target(&mut self, context: ContextId, before: &[Span]) -> Result<Vec<Span>, RenderError> {
-        let members = self.members(context)?;
+    fn target(
+        &mut self,
+        context: ContextId,
+        members: &[u32],
+        before: &[Span],
+    ) -> Result<Vec<Span>, RenderError> {
         let prompt = self.called.contains_key(&context);
-        match self.viewer.render(&members, prompt) {
+        match self.viewer.render(members, prompt) {
             Ok(rendering) => {
                 let runs = runs(&rendering.tokens, &rendering.regions, 0);
                 let target = Target::new(&mut self.table, &self.viewer.messages, before);
-                target.build(&runs, &rendering.tokens.ids, &members)
+                target.build(&runs, &rendering.tokens.ids, members)
             }
             Err(Failure::Refused(_)) if !prompt => {
                 self.notes.refused += 1;
-                self.bare(&members, before)
+                self.bare(members, before)
             }
             Err(failure) => Err(self.refused(context, failure)),
         }
@@ -249,12 +290,13 @@ impl<'t> Rewriter<'_, 't> {
 
     /// Writes a generation with what the template makes of its output.
     fn generation(&mut self, generation: &'t Generation) -> Result<(), RenderError> {
-        let members = self.members(generation.context)?;
+        let held = self.lists.take(generation.context);
+        let near = if self.windows { window(&self.viewer.messages, &held) } else { None };
+        let members = near.as_ref().unwrap_or(&held.members);
         let output: Vec<u32> =
             generation.output.iter().filter_map(|&id| self.viewer.messages.number(id)).collect();
-        let (runs, ids) = self.output(generation.context, &members, &output)?;
-        let before = self.lists.take(generation.context);
-        let segments = Target::new(&mut self.table, &self.viewer.messages, &before).extend(
+        let (runs, ids) = self.output(generation.context, members, &output)?;
+        let segments = Target::behind(&mut self.table, &self.viewer.messages, &held.list).extend(
             &runs,
             &ids,
             &output,
@@ -264,7 +306,7 @@ impl<'t> Rewriter<'_, 't> {
             self.weigh(id);
         }
         if let Some(recorded) = &generation.prompt_tokens {
-            let prompt = before.iter().flat_map(|&span| self.table.ids(span));
+            let prompt = held.list.iter().flat_map(|&span| self.table.ids(span));
             self.notes.prompts(prompt.eq(recorded.iter()));
         }
         let generation = Generation { output: segments, prompt_tokens: None, ..generation.clone() };

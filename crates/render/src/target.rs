@@ -10,12 +10,15 @@ use super::table::{PartKey, Table};
 use super::view::Run;
 
 /// The list before an operation, with the glue between its parts at hand.
+#[derive(Default)]
 struct Before<'a> {
     list: &'a [Span],
     present: FxHashSet<SegmentId>,
     behind: FxHashMap<Option<PartKey>, Range<usize>>,
     ahead: FxHashMap<PartKey, Range<usize>>,
     end: Range<usize>,
+    /// The last part with tokens, and how much glue stands behind it.
+    tail: (Option<PartKey>, u32),
 }
 
 /// Builds the list of a context that renders to `runs`.
@@ -37,6 +40,71 @@ impl<'a, 't> Target<'a, 't> {
         Self { table, messages, before, used: FxHashSet::default(), list: Vec::new() }
     }
 
+    /// What comes behind the end of a list of which nothing changes.
+    pub(super) fn behind(
+        table: &'a mut Table,
+        messages: &'a Messages<'t>,
+        before: &[Span],
+    ) -> Self {
+        let before = Before { tail: tail(table, before), ..Before::default() };
+        Self { table, messages, before, used: FxHashSet::default(), list: Vec::new() }
+    }
+
+    /// The segments that render to `runs` of `ids` behind the list; `members` are those of the tree
+    /// that are new there.
+    pub(super) fn append(
+        mut self,
+        runs: &[Run],
+        ids: &[u32],
+        members: &[u32],
+    ) -> Result<Vec<Span>, RenderError> {
+        let (mut last, mut consumed) = self.before.tail;
+        let shown = joined(runs);
+        for (index, run) in shown.iter().enumerate() {
+            let ids = &ids[run.tokens.clone()];
+            let next = shown.get(index + 1).and_then(|run| run.part);
+            match run.part {
+                Some(part) => {
+                    let id = self.table.render(part, ids, self.messages.segment(part.0))?;
+                    let span = self.table.whole(id);
+                    self.put(span);
+                    (last, consumed) = (Some(part), 0);
+                }
+                None => consumed += self.fill(ids, last, consumed, next)?,
+            }
+        }
+        self.put_empty(members)?;
+        Ok(self.list)
+    }
+
+    /// Glue behind a part: what was sampled there where it is the same, the rest new; how much.
+    fn fill(
+        &mut self,
+        ids: &[u32],
+        last: Option<PartKey>,
+        consumed: u32,
+        next: Option<PartKey>,
+    ) -> Result<u32, RenderError> {
+        let calls: Vec<GenerationId> = [last, next]
+            .into_iter()
+            .flatten()
+            .filter_map(|(segment, _)| self.messages.sampled_by(segment))
+            .collect();
+        let mut done = 0;
+        while (done as usize) < ids.len() {
+            let rest = &ids[done as usize..];
+            let (present, used) = (&self.before.present, &self.used);
+            let free = |id: SegmentId| !present.contains(&id) && !used.contains(&id);
+            let span = match self.table.sampled((last, consumed + done), rest, &calls, free) {
+                Some(id) => self.table.whole(id),
+                None => self.new_glue(rest, last, consumed + done, next)?,
+            };
+            self.put(span);
+            done += span.end;
+        }
+        Ok(done)
+    }
+
     /// The list that renders to `runs` of `ids`; of `members`, those that render to nothing keep
     /// their place as empty segments.
     pub(super) fn build(
@@ -48,11 +116,8 @@ impl<'a, 't> Target<'a, 't> {
         let mut last = None;
         let shown = joined(runs);
         // Glue at the end stays there where what it stood behind has left.
-        let end = self
-            .before
-            .last(self.table)
-            .0
-            .filter(|last| !shown.iter().any(|run| run.part == Some(*last)));
+        let end =
+            self.before.tail.0.filter(|last| !shown.iter().any(|run| run.part == Some(*last)));
         self.before.end =
             end.and_then(|last| self.before.behind.get(&Some(last))).cloned().unwrap_or_default();
         for (index, run) in shown.iter().enumerate() {
@@ -82,8 +147,7 @@ impl<'a, 't> Target<'a, 't> {
         members: &[u32],
         call: GenerationId,
     ) -> Result<Vec<SegmentId>, RenderError> {
-        self.used = self.before.present.clone();
-        let (mut last, mut consumed) = self.before.last(self.table);
+        let (mut last, mut consumed) = self.before.tail;
         for run in joined(runs) {
             let ids = &ids[run.tokens.clone()];
             let span = match run.part {
@@ -161,27 +225,10 @@ impl<'a, 't> Target<'a, 't> {
             kept.push(span);
             tail -= span.len();
         }
-        let calls: Vec<GenerationId> = [last, next]
-            .into_iter()
-            .flatten()
-            .filter_map(|(segment, _)| self.messages.sampled_by(segment))
-            .collect();
-        while head < tail {
-            let consumed =
-                u32::try_from(head).map_err(|_| RenderError::TooMany { what: "tokens" })?;
-            let (present, used) = (&self.before.present, &self.used);
-            let free = |id: SegmentId| !present.contains(&id) && !used.contains(&id);
-            let sampled = self.table.sampled((last, consumed), &ids[head..tail], &calls, free);
-            let Some(id) = sampled else { break };
-            let span = self.table.whole(id);
-            self.put(span);
-            head += span.len();
-        }
         if head < tail {
             let consumed =
                 u32::try_from(head).map_err(|_| RenderError::TooMany { what: "tokens" })?;
-            let span = self.new_glue(&ids[head..tail], last, consumed, next)?;
-            self.put(span);
+            self.fill(&ids[head..tail], last, consumed, next)?;
         }
         kept.into_iter().rev().for_each(|span| self.put(span));
         Ok(())
@@ -268,20 +315,20 @@ impl<'a> Before<'a> {
             }
         }
         behind.insert(last, from..list.len());
-        Self { list, present, behind, ahead, end: 0..0 }
+        Self { list, present, behind, ahead, end: 0..0, tail: tail(table, list) }
     }
+}
 
-    /// The last part with tokens, and how much glue stands behind it.
-    fn last(&self, table: &Table) -> (Option<PartKey>, u32) {
-        let shows = |span: &&Span| table.part(span.segment).is_some() && !span.is_empty();
-        let last = self.list.iter().rposition(|span| shows(&span));
-        let part = last.and_then(|last| table.part(self.list[last].segment));
-        let glue = self.list[last.map_or(0, |last| last + 1)..]
-            .iter()
-            .map(|span| span.end - span.start)
-            .sum();
-        (part, glue)
+/// The last part of a list with tokens, and how much glue stands behind it.
+fn tail(table: &Table, list: &[Span]) -> (Option<PartKey>, u32) {
+    let mut glue = 0;
+    for span in list.iter().rev() {
+        match table.part(span.segment) {
+            Some(part) if !span.is_empty() => return (Some(part), glue),
+            _ => glue += span.end - span.start,
+        }
     }
+    (None, glue)
 }
 
 /// The runs that hold tokens; glue around a part that holds none is one run.

@@ -133,6 +133,16 @@ impl<'r, 't> Viewer<'r, 't> {
         Ok(rendering)
     }
 
+    /// The ids of the rendering of `members` alone, which nothing is kept of.
+    pub(super) fn ids(&mut self, members: &[u32], prompt: bool) -> Result<Vec<u32>, Failure> {
+        let open = if prompt { self.messages.open_end(members) } else { None };
+        if open.is_some() {
+            return Ok(self.render(members, prompt)?.tokens.ids.clone());
+        }
+        let text = self.text(members, prompt)?.text;
+        Ok(self.encode(&text)?.ids)
+    }
+
     /// Encodes a text, special tokens in it recognised, none added.
     pub(super) fn encode(&mut self, text: &str) -> Result<Tokens, RenderError> {
         if self.splices && !self.encoder.is_cut_up(text, splice::LONG) {
@@ -147,6 +157,13 @@ impl<'r, 't> Viewer<'r, 't> {
         } else {
             self.encoder.whole(text)
         }
+    }
+
+    /// Forgets what was rendered and encoded, which is kept to be used again soon and not for long.
+    pub(super) fn forget(&mut self) {
+        self.messages.forget();
+        self.kept.clear();
+        self.cache = Cache::default();
     }
 
     /// How many of the tokens behind an answer end its turn.

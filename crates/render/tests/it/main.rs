@@ -7,6 +7,7 @@
 mod folders;
 mod invariant;
 mod joined;
+mod long;
 mod loss;
 mod messages;
 mod records;
