@@ -154,9 +154,7 @@ impl Replay<'_> {
             return Vec::new();
         }
         let kept = self.line(line);
-        let left = |(call, segment): &(String, SegmentId)| {
-            self.player.standing(call, there).unwrap_or(*segment)
-        };
+        let left = |&(_, segment): &(String, SegmentId)| self.player.form(segment, there);
         kept.answers.iter().map(left).chain(kept.rest.iter().copied()).collect()
     }
 }

@@ -209,7 +209,7 @@ impl Replay<'_> {
         let mut pointed = FxHashSet::default();
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
-            let hole = self.player.standing(&call, &there);
+            let hole = self.player.standing(&call, &there).next();
             let large = hole.filter(|&hole| pointers && self.ledger().size(hole) >= LARGE);
             pointed.extend(large);
             let words = large.map_or_else(|| CLEARED.into(), |_| pointer_text(&call));
