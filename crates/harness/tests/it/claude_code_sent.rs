@@ -82,3 +82,39 @@ fn every_result_of_an_id_that_is_cleared_leaves() {
     let call = r#"{"id":"c1","name":"Read","input":{}}"#;
     assert_eq!(texts(&tree)[2], ["sow", call, cleared, call, cleared]);
 }
+
+/// A message of the model that stands for none.
+fn notice(uuid: &str, parent: &str, text: &str, more: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","uuid":"{uuid}","parentUuid":"{parent}"{more},"message":{{"id":"n-{uuid}","model":"<synthetic>","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    )
+}
+
+#[test]
+fn a_message_that_no_model_sampled_stands_in_the_context_and_is_no_call() {
+    let text = lines([
+        user("u", "", "sow"),
+        notice("n", "u", "Nothing to say.", ""),
+        user("v", "n", "go on"),
+        says("a", "v", "m1"),
+    ]);
+    let (conversion, tree) = converted(&text, &[]);
+    let seen = &contexts(&tree)[0];
+    let seen: Vec<_> = seen.iter().map(|said| (said.role, said.origin)).collect();
+    let notice = (Role::Assistant, Origin::Harness);
+    assert_eq!(seen, [(Role::User, Origin::Human), notice, (Role::User, Origin::Human)]);
+    assert_eq!(texts(&tree), [["sow", "Nothing to say.", "go on"]]);
+    assert_eq!(warnings(&conversion), [""; 0]);
+}
+
+#[test]
+fn an_error_of_the_api_stands_in_no_context_and_a_notice_at_the_end_is_seen_by_nobody() {
+    let text = lines([
+        user("u", "", "sow"),
+        notice("e", "u", "API Error", r#","isApiErrorMessage":true"#),
+        says("a", "e", "m1"),
+        notice("n", "a", "Nothing to say.", ""),
+    ]);
+    let (_, tree) = converted(&text, &[]);
+    assert_eq!(texts(&tree), [["sow"]]);
+}

@@ -27,6 +27,8 @@ pub(super) enum Body {
     /// Nothing: it only links its children to its parent.
     Link,
     Assistant(Assistant),
+    /// What the harness itself says in the model's place, one text a block.
+    Notice(Vec<String>),
     User(User),
     Clearing(Clearing),
     Boundary(Box<Boundary>),
@@ -107,6 +109,9 @@ const COMMANDS: [&str; 9] = [
     "[Request interrupted by user",
 ];
 
+/// The model of messages that no model sampled.
+const SYNTHETIC: &str = "<synthetic>";
+
 impl LogEntry {
     /// Keeps what contexts are made of; `None` for a line that stands outside the tree of parents.
     pub(super) fn new(
@@ -160,11 +165,14 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
 
 fn assistant(line: Line, uuid: &Arc<str>, flaws: &mut Vec<Flaw>) -> Body {
     let message = line.message.unwrap_or_default();
-    if line.is_api_error_message == Some(true) || message.model.as_deref() == Some("<synthetic>") {
+    if line.is_api_error_message == Some(true) {
         return Body::Link;
     }
     if matches!(message.content, Content::Odd | Content::Absent) {
         flaws.push(Flaw::OddContent);
+    }
+    if message.model.as_deref() == Some(SYNTHETIC) {
+        return Body::Notice(message.content.texts());
     }
     let id = message.id.map(Arc::from).unwrap_or_else(|| {
         flaws.push(Flaw::NoMessageId);

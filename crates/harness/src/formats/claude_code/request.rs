@@ -46,6 +46,10 @@ impl Replay<'_> {
                     self.append(state, std::mem::take(&mut run));
                     self.clear(state, entry);
                 }
+                // What stands before it stays there, and a run begins with it as with an answer.
+                What::Line(entry) if self.is_notice(entry) => {
+                    self.append(state, std::mem::replace(&mut run, vec![pending.what]));
+                }
                 what => run.push(what),
             }
         }
@@ -57,6 +61,9 @@ impl Replay<'_> {
         for what in run {
             match what {
                 What::Output(segments) => output.extend_from_slice(&segments),
+                What::Line(entry) if self.is_notice(entry) => {
+                    output.extend_from_slice(&self.line(entry).rest);
+                }
                 What::Line(entry) => {
                     let line = self.line(entry);
                     answers.extend(line.answers.iter().map(|&(_, segment)| segment));
@@ -75,23 +82,38 @@ impl Replay<'_> {
         }
     }
 
-    /// The segments of a user line, written when they are first needed.
+    fn is_notice(&self, entry: usize) -> bool {
+        matches!(self.session.entries[entry].body, Body::Notice(_))
+    }
+
+    /// The segments of a user line or of a notice, written when they are first needed.
     pub(super) fn line(&mut self, entry: usize) -> Rc<LineSegments> {
         if let Some(line) = self.lines.get(&entry) {
             return Rc::clone(line);
         }
-        let Body::User(user) = &mut self.session.entries[entry].body else { return Rc::default() };
-        let (answers, texts, origin) =
-            (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts), user.origin);
         let key = Arc::clone(&self.session.entries[entry].uuid);
         let mut line = LineSegments::default();
+        let body = &mut self.session.entries[entry].body;
+        let (answers, texts, author) = match body {
+            Body::User(user) => {
+                let (answers, texts) =
+                    (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts));
+                (answers, texts, (Role::User, user.origin))
+            }
+            Body::Notice(texts) => {
+                (Vec::new(), std::mem::take(texts), (Role::Assistant, Origin::Harness))
+            }
+            _ => return Rc::default(),
+        };
         for answer in answers {
             let segment = result(&answer.call, answer.text, answer.is_error);
             let id = self.write(entry, &answer.call, segment);
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(self.write(entry, &key, text(Role::User, origin, part)));
+            let mut segment = text(author.0, author.1, part);
+            segment.part = (author.0 == Role::Assistant).then_some(Part::Content);
+            line.rest.push(self.write(entry, &key, segment));
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));

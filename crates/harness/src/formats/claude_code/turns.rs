@@ -188,7 +188,9 @@ impl Turns {
                     });
                     caller.unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
                 }
-                Body::Clearing(_) => self.add(TurnKind::Line, conversation, entry),
+                Body::Clearing(_) | Body::Notice(_) => {
+                    self.add(TurnKind::Line, conversation, entry)
+                }
                 Body::Link | Body::Assistant(_) | Body::Boundary(_) => continue,
             };
             self.of[entry] = Some(turn);
