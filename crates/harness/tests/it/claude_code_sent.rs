@@ -118,3 +118,93 @@ fn an_error_of_the_api_stands_in_no_context_and_a_notice_at_the_end_is_seen_by_n
     let (_, tree) = converted(&text, &[]);
     assert_eq!(texts(&tree), [["sow"]]);
 }
+
+/// An attachment, with what else its line has.
+fn attachment(uuid: &str, parent: &str, data: &str, more: &str) -> String {
+    format!(
+        r#"{{"type":"attachment","uuid":"{uuid}","parentUuid":"{parent}","attachment":{{{data}}}{more}}}"#
+    )
+}
+
+#[test]
+fn attachments_that_are_shown_to_the_person_only_stand_in_no_context() {
+    for kind in [
+        "hook_system_message",
+        "hook_cancelled",
+        "hook_non_blocking_error",
+        "hook_error_during_execution",
+        "hook_permission_decision",
+        "command_permissions",
+        "structured_output",
+        "already_read_file",
+        "edited_image_file",
+    ] {
+        let data = format!(r#""type":"{kind}","content":"seen by the gardener""#);
+        let text =
+            lines([user("u", "", "sow"), attachment("h", "u", &data, ""), says("a", "h", "m1")]);
+        let (conversion, tree) = converted(&text, &[]);
+        assert_eq!(texts(&tree), [["sow"]], "{kind}");
+        assert_eq!(warnings(&conversion), [""; 0], "{kind}");
+    }
+}
+
+#[test]
+fn the_output_of_a_hook_that_succeeded_is_sent_where_a_session_starts_or_a_prompt_is_given() {
+    for (event, sent) in [
+        ("SessionStart", true),
+        ("UserPromptSubmit", true),
+        ("PostToolUse", false),
+        ("Stop", false),
+    ] {
+        let data = format!(r#""type":"hook_success","hookEvent":"{event}","content":"frost""#);
+        let text =
+            lines([user("u", "", "sow"), attachment("h", "u", &data, ""), says("a", "h", "m1")]);
+        let (_, tree) = converted(&text, &[]);
+        assert_eq!(texts(&tree)[0].contains(&"frost"), sent, "{event}");
+    }
+}
+
+#[test]
+fn what_a_line_says_was_sent_of_an_attachment_is_its_text_in_that_role() {
+    let data = r#""type":"weather","celsius":3"#;
+    let sent = |role: &str, texts: &str| {
+        let more = format!(r#","rendered":[{texts}],"renderedRole":"{role}""#);
+        let text =
+            lines([user("u", "", "sow"), attachment("h", "u", data, &more), says("a", "h", "m1")]);
+        let (conversion, tree) = converted(&text, &[]);
+        assert_eq!(warnings(&conversion), [""; 0]);
+        let context = contexts(&tree).remove(0);
+        let seen = context.iter().filter(|segment| segment.source.as_ref().unwrap().key == "h");
+        seen.map(|segment| (segment.role, segment.origin, segment.text.clone().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let of_user = |text: &str| (Role::User, Origin::Harness, text.to_owned());
+    assert_eq!(sent("user", r#"{"content":"cold"}"#), [of_user("cold")]);
+    let blocks = r#"{"content":[{"type":"text","text":"cold"}]},{"content":"wet"}"#;
+    assert_eq!(sent("user", blocks), [of_user("cold"), of_user("wet")]);
+    assert_eq!(sent("system", r#"{"content":"cold"}"#)[0].0, Role::System);
+    assert_eq!(sent("user", ""), []);
+}
+
+#[test]
+fn data_that_no_request_showed_is_worded_where_the_words_are_known_and_named_where_they_are_not() {
+    let edited = r#""type":"edited_text_file","filename":"/bed","snippet":"1\tpeas""#;
+    let text = lines([
+        user("u", "", "sow"),
+        attachment("h", "u", edited, ""),
+        attachment("i", "h", r#""type":"weather","celsius":3"#, ""),
+        attachment("j", "i", r#""type":"weather","celsius":4"#, ""),
+        says("a", "j", "m1"),
+    ]);
+    let (conversion, tree) = converted(&text, &[]);
+    let seen = &texts(&tree)[0];
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().any(|text| text.contains("Note: /bed was modified")), "{seen:?}");
+    assert_eq!(
+        warnings(&conversion),
+        [
+            r#"s.jsonl:2: attachment.type: worded-attachment: attachments of type "edited_text_file" (1) are recorded as data; they stand in the words that the harness is known to use"#,
+            r#"s.jsonl:3: attachment.type: unknown-attachment: what was sent of attachments of type "weather" (2) is neither recorded nor known to this adapter; they stand in no context"#,
+        ]
+    );
+}

@@ -2,8 +2,9 @@
 //! else.
 use std::sync::Arc;
 
-use pleach_tree::{Origin, Trigger};
+use pleach_tree::{Origin, Role, Trigger};
 
+use super::attachment::{Attached, Sent, attached};
 use super::content::{self, Answer, Said};
 use super::line::{CompactMetadata, Line, MicrocompactMetadata};
 use crate::core::block::{self, Content};
@@ -48,6 +49,7 @@ pub(super) struct Assistant {
 pub(super) struct User {
     pub(super) answers: Vec<Answer>,
     pub(super) texts: Vec<String>,
+    pub(super) role: Role,
     pub(super) origin: Origin,
     /// A prompt opens a branch of its own where the conversation went back; anything else hangs on
     /// what it follows.
@@ -60,8 +62,10 @@ pub(super) enum UserKind {
     Prompt,
     /// A command or notice of the harness that is recorded like a prompt.
     Command,
-    /// Meta text, an attachment, or a result.
+    /// Meta text or a result.
     Hanging,
+    /// What the harness attaches to a turn.
+    Attachment,
     /// The summary of a compaction.
     Summary,
 }
@@ -89,11 +93,15 @@ pub(super) struct Boundary {
 }
 
 /// What is wrong with a line by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Flaw {
     NoUuid,
     NoMessageId,
     OddContent,
+    /// An attachment of a type of which it is not known what was sent.
+    Unsent(String),
+    /// One of a type whose words are the harness's known ones.
+    Worded(String),
 }
 
 /// Starts of text that the harness itself writes into a human's place.
@@ -150,9 +158,7 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
         (Some("system"), Some("local_command")) => {
             hanging(block::joined(line.content.unwrap_or_default()))
         }
-        (Some("attachment"), _) => {
-            line.attachment.map_or(Body::Link, |raw| hanging(content::attachment(&raw)))
-        }
+        (Some("attachment"), _) => attachment(&line, flaws),
         (Some("system"), Some("compact_boundary")) => {
             boundary(line.logical_parent_uuid, line.compact_metadata.unwrap_or_default())
         }
@@ -208,13 +214,29 @@ fn user(line: Line, subagent: bool, flaws: &mut Vec<Flaw>) -> Body {
     };
     let origin =
         if kind == UserKind::Prompt && !subagent { Origin::Human } else { Origin::Harness };
-    Body::User(User { answers: given.answers, texts: given.texts, origin, kind })
+    Body::User(User { answers: given.answers, texts: given.texts, role: Role::User, origin, kind })
+}
+
+fn attachment(line: &Line, flaws: &mut Vec<Flaw>) -> Body {
+    let Some(raw) = &line.attachment else { return Body::Link };
+    let Sent { role, origin, texts, worded } =
+        match attached(raw, line.rendered.as_deref(), line.rendered_role.as_deref()) {
+            Attached::Silent => return Body::Link,
+            Attached::Unknown(kind) => {
+                flaws.push(Flaw::Unsent(kind));
+                return Body::Link;
+            }
+            Attached::Sent(sent) => sent,
+        };
+    flaws.extend(worded.map(Flaw::Worded));
+    Body::User(User { answers: Vec::new(), texts, role, origin, kind: UserKind::Attachment })
 }
 
 fn hanging(text: String) -> Body {
     Body::User(User {
         answers: Vec::new(),
         texts: vec![text],
+        role: Role::User,
         origin: Origin::Harness,
         kind: UserKind::Hanging,
     })

@@ -32,6 +32,9 @@ pub(super) struct Line {
     pub(super) message: Option<Message>,
     pub(super) content: Option<Content>,
     pub(super) attachment: Option<Box<RawValue>>,
+    /// What was sent of the attachment, since version 2.1.260.
+    pub(super) rendered: Option<Box<RawValue>>,
+    pub(super) rendered_role: Option<String>,
     pub(super) compact_metadata: Option<CompactMetadata>,
     pub(super) microcompact_metadata: Option<MicrocompactMetadata>,
 }

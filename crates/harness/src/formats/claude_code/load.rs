@@ -126,6 +126,7 @@ impl SessionLog {
         let mut lines = JsonLines::new(reader, Arc::clone(&name), self.draft.options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
+        let mut attachments: BTreeMap<Flaw, (u64, usize)> = BTreeMap::new();
         while let Some(at) = lines.next_line(&mut values, &mut self.draft.report)? {
             for line in values.drain(..) {
                 match line.kind.as_deref() {
@@ -147,7 +148,7 @@ impl SessionLog {
                         unknown.entry(name).or_insert((at.line, 0)).1 += 1;
                     }
                 }
-                self.take(line, &at);
+                self.take(line, &at, &mut attachments);
             }
         }
         for (kind, (line, count)) in unknown {
@@ -156,7 +157,30 @@ impl SessionLog {
             );
             self.draft.warn(&Location::line(&name, line), "", "unknown-line-type", message);
         }
+        self.report_attachments(&name, attachments);
         Ok(())
+    }
+
+    /// Warns of attachments of which it is not recorded what was sent.
+    fn report_attachments(&mut self, file: &Arc<str>, found: BTreeMap<Flaw, (u64, usize)>) {
+        for (flaw, (line, count)) in found {
+            let (code, message) = match flaw {
+                Flaw::Unsent(kind) => (
+                    "unknown-attachment",
+                    format!(
+                        "what was sent of attachments of type {kind:?} ({count}) is neither recorded nor known to this adapter; they stand in no context"
+                    ),
+                ),
+                Flaw::Worded(kind) => (
+                    "worded-attachment",
+                    format!(
+                        "attachments of type {kind:?} ({count}) are recorded as data; they stand in the words that the harness is known to use"
+                    ),
+                ),
+                _ => continue,
+            };
+            self.draft.warn(&Location::line(file, line), "attachment.type", code, message);
+        }
     }
 
     fn fork(&mut self, line: Line, at: &Location) {
@@ -179,7 +203,12 @@ impl SessionLog {
         self.draft.fault(at, key, code, message);
     }
 
-    fn take(&mut self, mut line: Line, at: &Location) {
+    fn take(
+        &mut self,
+        mut line: Line,
+        at: &Location,
+        attachments: &mut BTreeMap<Flaw, (u64, usize)>,
+    ) {
         if self.draft.header.harness_version.is_none() {
             self.draft.header.harness_version.clone_from(&line.version);
         }
@@ -204,6 +233,10 @@ impl SessionLog {
                     "message.content",
                     "the content is neither text nor blocks; it is taken as empty",
                 ),
+                Flaw::Unsent(_) | Flaw::Worded(_) => {
+                    attachments.entry(flaw).or_insert((at.line, 0)).1 += 1;
+                    continue;
+                }
             };
             self.draft.fault(at, key, code, message);
         }

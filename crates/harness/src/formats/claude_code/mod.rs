@@ -36,8 +36,12 @@
 //! - **Text that has several authors.** Such a call's text is cut at the ends of what is quoted,
 //!   and a segment that runs on into the next one, as one text, says `"open":true`.
 //! - **Blocks without text**, such as images, are their JSON, with the size of base64 data in place
-//!   of the data. A result of several blocks is one segment with a line break between them. An
-//!   attachment is its prompt or content, else its JSON.
+//!   of the data. A result of several blocks is one segment with a line break between them.
+//! - **Attachments** are what their line says was sent (`rendered`, in the role `renderedRole`,
+//!   since version 2.1.260), else their prompt or content, else, where they are data, the words
+//!   that the harness is known to use. A type of which neither is known stands in no context and is
+//!   named in a warning. What is shown to the person only is never sent, nor is the output of a
+//!   hook that succeeded, but for `SessionStart` and `UserPromptSubmit`.
 //! - **Keys.** `source.key` is the `uuid` of a line, the call's id for a result, `ID#cleared` for
 //!   what is left of it, and the `message.id` for what a call said.
 //!
@@ -56,6 +60,7 @@
 //! boundary without its summary, a fork that names no line or one that is not there. Strict reading
 //! rejects the session for it, lenient reading lists it and lowers the fidelity. What the harness
 //! itself recorded so, and what is only not recorded, is a warning.
+mod attachment;
 mod clones;
 mod compact;
 mod content;

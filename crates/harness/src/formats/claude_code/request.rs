@@ -98,7 +98,7 @@ impl Replay<'_> {
             Body::User(user) => {
                 let (answers, texts) =
                     (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts));
-                (answers, texts, (Role::User, user.origin))
+                (answers, texts, (user.role, user.origin))
             }
             Body::Notice(texts) => {
                 (Vec::new(), std::mem::take(texts), (Role::Assistant, Origin::Harness))

@@ -348,7 +348,7 @@ impl Turns {
                     session.entries[above].user().is_none_or(|user| user.answers.is_empty())
                 })
             }
-            Some(UserKind::Hanging) | None => false,
+            Some(UserKind::Hanging | UserKind::Attachment) | None => false,
         }
     }
 
