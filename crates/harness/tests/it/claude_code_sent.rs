@@ -208,3 +208,56 @@ fn data_that_no_request_showed_is_worded_where_the_words_are_known_and_named_whe
         ]
     );
 }
+
+fn remark(uuid: &str, parent: &str, text: &str) -> String {
+    attachment(uuid, parent, &format!(r#""type":"remark","content":"{text}""#), "")
+}
+
+#[test]
+fn attachments_stand_before_the_prompt_of_their_turn_behind_the_last_result_or_answer() {
+    let text = lines([
+        remark("s", "", "start").replace(r#""parentUuid":"""#, r#""parentUuid":null"#),
+        user("u", "s", "sow"),
+        remark("h", "u", "list"),
+        calls("a", "h", "m1", "c1"),
+        answer("r", "a", "c1", "beans"),
+        remark("i", "r", "wet"),
+        says("b", "i", "m2"),
+        user("v", "b", "on"),
+        remark("j", "v", "dry"),
+        says("c", "j", "m3"),
+    ]);
+    let (_, tree) = converted(&text, &[]);
+    let call = r#"{"id":"c1","name":"Read","input":{}}"#;
+    assert_eq!(
+        texts(&tree)[2],
+        ["start", "list", "sow", call, "beans", "wet", "said", "dry", "on"]
+    );
+    assert_eq!(texts(&tree)[0], ["start", "list", "sow"]);
+}
+
+#[test]
+fn attachments_go_before_a_prompt_that_branches_share_and_behind_what_came_with_a_result() {
+    let text = lines([
+        user("u", "", "sow"),
+        remark("h", "u", "first"),
+        says("a", "h", "m1"),
+        remark("i", "u", "second"),
+        says("b", "i", "m2"),
+    ]);
+    let (_, tree) = converted(&text, &[]);
+    assert_eq!(texts(&tree), [["first", "sow"], ["second", "sow"]]);
+    let both = r#"[{"type":"tool_result","tool_use_id":"c1","content":"no"},{"type":"text","text":"stop"}]"#;
+    let text = lines([
+        user("u", "", "sow"),
+        calls("a", "u", "m1", "c1"),
+        format!(
+            r#"{{"type":"user","uuid":"r","parentUuid":"a","message":{{"role":"user","content":{both}}}}}"#
+        ),
+        user("v", "r", "on"),
+        remark("h", "v", "list"),
+        says("b", "h", "m2"),
+    ]);
+    let (_, tree) = converted(&text, &[]);
+    assert_eq!(texts(&tree)[1][2..], ["no", "stop", "list", "on"]);
+}

@@ -16,7 +16,8 @@
 //!   summarises is an external model, and so is its text.
 //! - **Contexts** hold user and assistant lines, meta text, `local_command` lines, attachments and
 //!   the compaction summary, in the order of the file, a message whole at the place of its first
-//!   line, results before other lines of the same run. API errors, status, progress, titles and
+//!   line, results before other lines of the same run, and between them attachments, which the
+//!   harness moves up to the last result or answer and so before the prompt of their turn. API errors, status, progress, titles and
 //!   snapshots stand in none. What runs in parallel (lines of one message, results by their call's
 //!   id, what hangs on them) is one node; a branch is only what opens a prompt, a call or a
 //!   compaction of its own.

@@ -268,6 +268,26 @@ impl<'s> Replay<'s> {
         }
     }
 
+    /// Whether the branch that a turn opens begins with attachments, before any call of its own.
+    fn attaches(&self, turn: usize) -> bool {
+        let mut open = vec![turn];
+        while let Some(turn) = open.pop() {
+            let record = &self.turns.turns[turn];
+            if !matches!(record.kind, TurnKind::Line) {
+                continue;
+            }
+            let attached = record.items.iter().any(|item| {
+                let user = self.session.entries[item.entry].user();
+                user.is_some_and(|user| user.kind == UserKind::Attachment)
+            });
+            if attached {
+                return true;
+            }
+            open.extend_from_slice(&record.children);
+        }
+        false
+    }
+
     /// What goes on from a turn; the first branch continues it, every later one is a fork.
     fn children(&mut self, turn: usize, mut state: State) -> Vec<Ready> {
         let turns = self.turns;
@@ -281,7 +301,12 @@ impl<'s> Replay<'s> {
             }
             [only] => vec![Ready { turn: *only, state, fork: None }],
             [first, ..] => {
+                let loose = match children.iter().any(|&child| self.attaches(child)) {
+                    true => self.loose(&mut state),
+                    false => Vec::new(),
+                };
                 self.flush(&mut state, self.place(*first));
+                state.pending.extend(loose);
                 let call = |turn: usize| matches!(turns.turns[turn].kind, TurnKind::Call(_));
                 let fork = |rank: usize, turn: usize| match rank {
                     0 => None,

@@ -6,7 +6,7 @@ use pleach_tree::{By, Origin, Part, ReplacementKind, Role, Segment, SegmentId, T
 use rustc_hash::FxHashSet;
 
 use super::content::Said;
-use super::entry::{Body, Clearing};
+use super::entry::{Body, Clearing, UserKind};
 use super::replay::{LineSegments, Pending, Replay, State, What};
 use super::summary::cut;
 use crate::core::script::{Call, Change, Site, Swap, result, text};
@@ -23,8 +23,8 @@ const CLEARED: &str = "[Old tool result content cleared]";
 const LARGE: u64 = 2_000;
 
 impl Replay<'_> {
-    /// Puts into the context what was written before `place`, results before other lines of the
-    /// same run.
+    /// Puts into the context what was written before `place`: of a run of lines the results first,
+    /// then attachments, which go up to the last result or answer, then everything else.
     pub(super) fn flush(&mut self, state: &mut State, place: u64) {
         let pending = std::mem::take(&mut state.pending);
         let (mut now, later): (Vec<Pending>, Vec<Pending>) =
@@ -56,8 +56,32 @@ impl Replay<'_> {
         self.append(state, run);
     }
 
+    /// Takes out of what is pending the lines that attachments of branches go before: those behind
+    /// the last result or answer.
+    pub(super) fn loose(&self, state: &mut State) -> Vec<Pending> {
+        let is_loose = |what: &What| match what {
+            What::Output(_) => false,
+            What::Line(entry) => {
+                let user = self.session.entries[*entry].user();
+                user.is_some_and(|user| user.answers.is_empty() && !self.answers(*entry))
+            }
+        };
+        let firm = state.pending.iter().filter(|pending| !is_loose(&pending.what));
+        let last = firm.map(|pending| pending.place).max().unwrap_or_default();
+        let pending = std::mem::take(&mut state.pending);
+        let (loose, firm) = pending.into_iter().partition(|pending| pending.place > last);
+        state.pending = firm;
+        loose
+    }
+
+    /// Whether a line that is written already answers a call.
+    fn answers(&self, entry: usize) -> bool {
+        self.lines.get(&entry).is_some_and(|line| !line.answers.is_empty())
+    }
+
     fn append(&mut self, state: &mut State, run: Vec<What>) {
-        let (mut output, mut answers, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut output, mut answers) = (Vec::new(), Vec::new());
+        let (mut beside, mut attached, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for what in run {
             match what {
                 What::Output(segments) => output.extend_from_slice(&segments),
@@ -67,12 +91,18 @@ impl Replay<'_> {
                 What::Line(entry) => {
                     let line = self.line(entry);
                     answers.extend(line.answers.iter().map(|&(_, segment)| segment));
-                    rest.extend_from_slice(&line.rest);
+                    let place = match self.session.entries[entry].user() {
+                        Some(user) if user.kind == UserKind::Attachment => &mut attached,
+                        _ if line.answers.is_empty() => &mut rest,
+                        _ => &mut beside,
+                    };
+                    place.extend_from_slice(&line.rest);
                 }
             }
         }
-        output.append(&mut answers);
-        output.append(&mut rest);
+        for mut part in [answers, beside, attached, rest] {
+            output.append(&mut part);
+        }
         if output.iter().any(|segment| self.brought_back.contains(segment)) {
             let there: FxHashSet<SegmentId> = self.ledger().list(state.held).into_iter().collect();
             output.retain(|segment| !there.contains(segment));
