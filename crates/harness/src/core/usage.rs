@@ -12,6 +12,9 @@ pub(crate) struct Counted {
     pub(crate) thread: Arc<str>,
     /// The stretch between compactions that it belongs to.
     pub(crate) era: usize,
+    /// Whether the system prompt and the tools are in its context, so that nothing is left that
+    /// every request holds.
+    pub(crate) whole: bool,
     pub(crate) context_bytes: u64,
     pub(crate) context_segments: u64,
     pub(crate) tokens: u64,
@@ -95,9 +98,15 @@ impl UsageCheck {
 /// The fit of one stretch; `shared` is the slope where its own calls do not tell.
 fn fit(era: &[&Counted], shared: f64) -> EraUsage {
     let thread = era.first().map_or_else(String::new, |call| call.thread.to_string());
-    let slope = median(slopes(era)).unwrap_or(shared);
+    let whole = era.iter().all(|call| call.whole);
+    let slope = match whole {
+        true => median(era.iter().map(|call| call.tokens as f64 / call.size()).collect()),
+        false => median(slopes(era)),
+    };
+    let slope = slope.unwrap_or(shared);
     let rest = |call: &Counted| call.tokens as f64 - slope * call.size();
-    let hidden = median(era.iter().copied().map(rest).collect()).unwrap_or_default();
+    let hidden = median(era.iter().copied().map(rest).collect()).filter(|_| !whole);
+    let hidden = hidden.unwrap_or_default();
     let spread =
         median(era.iter().map(|call| (rest(call) - hidden).abs()).collect()).unwrap_or_default();
     let calls = era.iter().map(|call| {

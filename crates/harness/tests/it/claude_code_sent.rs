@@ -1,7 +1,7 @@
 //! What of a session a request holds, and where: results of calls whose ids stand twice, messages
 //! that no model sampled, attachments, prompts that are recorded whole, text that was queued.
 
-use crate::lines::{calls, clears, lines, says, user};
+use crate::lines::{boundary, calls, clears, lines, says, summary, user};
 use pleach_harness::claude_code::{SessionInput, convert_readers};
 use pleach_harness::{Conversion, ReadOptions};
 use pleach_tree::{BranchTree, Origin, Role, Segment, Severity};
@@ -260,4 +260,64 @@ fn attachments_go_before_a_prompt_that_branches_share_and_behind_what_came_with_
     ]);
     let (_, tree) = converted(&text, &[]);
     assert_eq!(texts(&tree)[1][2..], ["no", "stop", "list", "on"]);
+}
+
+fn snapshot(uuid: &str, parent: &str, system: &str, tools: &str) -> String {
+    let tools = if tools.is_empty() { String::new() } else { format!(r#","tools":{tools}"#) };
+    let data = format!(r#""type":"prompt_snapshot","systemPrompt":{system}{tools}"#);
+    attachment(uuid, parent, &data, "").replace(r#""parentUuid":"""#, r#""parentUuid":null"#)
+}
+
+/// A call whose input was counted.
+fn counted(line: &str, tokens: u64) -> String {
+    line.replace(
+        r#","role":"assistant""#,
+        &format!(r#","role":"assistant","usage":{{"input_tokens":{tokens}}}"#),
+    )
+}
+
+const TOOLS: &str = r#"[{"name":"Dig","schema":{"type":"object"}}]"#;
+const SENT_TOOLS: &str = r#"[{"name":"Dig","input_schema":{"type":"object"}}]"#;
+
+#[test]
+fn a_recorded_prompt_is_the_system_prompt_and_the_tools_from_there_on_and_nothing_is_hidden_then() {
+    let text = lines([
+        user("u", "", "sow"),
+        counted(&says("a", "u", "m1"), 9_000),
+        user("v", "a", "on"),
+        snapshot("p", "v", r#"["You garden.","Be brief."]"#, ""),
+        snapshot("q", "p", r#"["You garden.","Be brief."]"#, TOOLS),
+        counted(&says("b", "q", "m2"), 9_100),
+        snapshot("r", "b", r#"["You prune.","Be brief."]"#, ""),
+        user("w", "r", "go"),
+        counted(&says("c", "w", "m3"), 9_200),
+    ]);
+    let (conversion, tree) = converted(&text, &[]);
+    assert_eq!(texts(&tree)[1], [SENT_TOOLS, "You garden.", "Be brief.", "sow", "said", "on"]);
+    assert_eq!(
+        texts(&tree)[2],
+        [SENT_TOOLS, "You prune.", "Be brief.", "sow", "said", "on", "said", "go"]
+    );
+    let head = contexts(&tree).remove(1);
+    assert!(head[..3].iter().all(|segment| segment.role == Role::System));
+    assert_eq!(head[0].extra.get("tools"), Some(&true.into()));
+    let hidden: Vec<f64> =
+        conversion.usage.unwrap().eras.iter().map(|era| era.hidden_tokens).collect();
+    assert!(hidden[0] > 0.0 && hidden[1..] == [0.0], "{hidden:?}");
+}
+
+#[test]
+fn a_compaction_leaves_the_recorded_prompt_at_the_head() {
+    let text = lines([
+        snapshot("p", "", r#""You garden.""#, TOOLS),
+        user("u", "p", "sow"),
+        says("a", "u", "m1"),
+        boundary("x", r#""a""#, ""),
+        summary("s", "x"),
+        user("v", "s", "on"),
+        says("b", "v", "m2"),
+    ]);
+    let (_, tree) = converted(&text, &[]);
+    assert_eq!(texts(&tree)[0], [SENT_TOOLS, "You garden.", "sow"]);
+    assert_eq!(texts(&tree)[1], [SENT_TOOLS, "You garden.", "sum", "on"]);
 }

@@ -206,7 +206,7 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    /// Writes the operation that reduces a context; where what is kept changes its order or was not
+    /// Writes the operation that reduces a context, whose kept instructions stay at its head; where what is kept changes its order or was not
     /// there, that is a list of its own.
     pub(crate) fn reduce(
         self,
@@ -216,10 +216,13 @@ impl Reduced {
         by: By,
     ) -> Held {
         let before = ledger.list(from);
-        let after: Vec<SegmentId> = match self.put_last {
-            true => self.kept.iter().chain(&self.put).copied().collect(),
-            false => self.put.iter().chain(&self.kept).copied().collect(),
+        let leading = match self.put_last {
+            true => self.kept.len(),
+            false => self.kept.iter().take_while(|&&id| ledger.is_system(id)).count(),
         };
+        let (head, behind) = self.kept.split_at(leading);
+        let after: Vec<SegmentId> =
+            [head, &self.put, behind].into_iter().flatten().copied().collect();
         let Some(from) = from else { return ledger.append(None, after) };
         let stays: FxHashSet<SegmentId> = self.kept.iter().copied().collect();
         let (kept, evicted): (Vec<SegmentId>, Vec<SegmentId>) =

@@ -15,8 +15,18 @@ pub(super) enum Attached {
     /// It is never sent.
     Silent,
     Sent(Sent),
+    /// The system prompt and the tools of every request from there on.
+    Prompt(Prompt),
     /// What was sent of it is neither recorded nor known; the name of its type.
     Unknown(String),
+}
+
+/// What stands at the head of requests, as far as it is recorded.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Prompt {
+    /// The list of tools, as JSON.
+    pub(super) tools: Option<String>,
+    pub(super) system: Vec<String>,
 }
 
 /// Text that an attachment put into requests.
@@ -65,6 +75,9 @@ pub(super) fn attached(
 ) -> Attached {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     let kind = field(&value, "type");
+    if kind == "prompt_snapshot" {
+        return prompt(&value).map_or_else(|| Attached::Unknown(kind.into()), Attached::Prompt);
+    }
     if let Some(rendered) = rendered {
         return match serde_json::from_str::<Vec<Rendered>>(rendered.get()) {
             Ok(messages) => {
@@ -86,6 +99,30 @@ pub(super) fn attached(
         Some(text) => sent(Role::User, author(kind, &value), vec![text], None),
         None => Attached::Unknown(kind.into()),
     }
+}
+
+/// The system prompt and the tools, these as requests have them.
+fn prompt(value: &Value) -> Option<Prompt> {
+    let system = match value.get("systemPrompt") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(texts)) => texts.iter().map(plain).collect::<Option<_>>()?,
+        Some(text) => vec![plain(text)?],
+    };
+    let tools = match value.get("tools") {
+        None | Some(Value::Null) => None,
+        tools => Some(tools?.as_array()?.iter().map(tool).collect::<Vec<_>>()),
+    };
+    let tools = tools.filter(|tools| !tools.is_empty()).map(|tools| Value::from(tools).to_string());
+    (tools.is_some() || !system.is_empty()).then_some(Prompt { tools, system })
+}
+
+/// A tool whose schema is named as the API names it.
+fn tool(tool: &Value) -> Value {
+    let Value::Object(fields) = tool else { return tool.clone() };
+    let named = fields.iter().map(|(key, value)| {
+        (if key == "schema" { "input_schema" } else { key }.to_owned(), value.clone())
+    });
+    Value::Object(named.collect())
 }
 
 fn sent(role: Role, origin: Origin, mut texts: Vec<String>, worded: Option<String>) -> Attached {

@@ -21,7 +21,8 @@ impl Replay<'_> {
         let by = self.summarise(index, state);
         let summary = self.summary(index, compaction);
         let list = self.ledger().list(state.held);
-        let preserved = self.preserved(compaction, &list);
+        let mut preserved = state.head.list();
+        preserved.extend(self.preserved(compaction, &list));
         state.era = self.era();
         if summary.is_empty() {
             let message =

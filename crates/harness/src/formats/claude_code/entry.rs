@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pleach_tree::{Origin, Role, Trigger};
 
-use super::attachment::{Attached, Sent, attached};
+use super::attachment::{Attached, Prompt, Sent, attached};
 use super::content::{self, Answer, Said};
 use super::line::{CompactMetadata, Line, MicrocompactMetadata};
 use crate::core::block::{self, Content};
@@ -31,6 +31,7 @@ pub(super) enum Body {
     /// What the harness itself says in the model's place, one text a block.
     Notice(Vec<String>),
     User(User),
+    Prompt(Prompt),
     Clearing(Clearing),
     Boundary(Box<Boundary>),
 }
@@ -226,6 +227,7 @@ fn attachment(line: &Line, flaws: &mut Vec<Flaw>) -> Body {
                 flaws.push(Flaw::Unsent(kind));
                 return Body::Link;
             }
+            Attached::Prompt(prompt) => return Body::Prompt(prompt),
             Attached::Sent(sent) => sent,
         };
     flaws.extend(worded.map(Flaw::Worded));

@@ -43,6 +43,9 @@
 //!   that the harness is known to use. A type of which neither is known stands in no context and is
 //!   named in a warning. What is shown to the person only is never sent, nor is the output of a
 //!   hook that succeeded, but for `SessionStart` and `UserPromptSubmit`.
+//! - **The system prompt and the tools** are recorded by `prompt_snapshot` since version 2.1.260.
+//!   They stand at the head of every context from there on, compactions leave them there, and what
+//!   changes in them is an eviction by the rule `prompt_snapshot`.
 //! - **Keys.** `source.key` is the `uuid` of a line, the call's id for a result, `ID#cleared` for
 //!   what is left of it, and the `message.id` for what a call said.
 //!
@@ -67,6 +70,7 @@ mod compact;
 mod content;
 mod copies;
 mod entry;
+mod head;
 mod line;
 mod link;
 mod load;

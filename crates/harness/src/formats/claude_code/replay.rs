@@ -9,6 +9,7 @@ use pleach_tree::{ForkReason, GenerationId, Origin, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::UserKind;
+use super::head::Head;
 use super::link::{Conversation, Links};
 use super::load::SessionLog;
 use super::summary::Summariser;
@@ -23,6 +24,8 @@ pub(super) struct State {
     pub(super) held: Option<Held>,
     /// What comes behind the context in the next request.
     pub(super) pending: Vec<Pending>,
+    /// The system prompt and the tools, where they are recorded.
+    pub(super) head: Head,
     /// The model of the last call.
     pub(super) model: Option<Arc<str>>,
     /// The stretch between compactions, whose unrecorded part is taken as constant.
@@ -55,6 +58,8 @@ pub(super) struct Replay<'s> {
     pub(super) counted: Vec<Counted>,
     pub(super) eras: usize,
     pub(super) lines: FxHashMap<usize, Rc<LineSegments>>,
+    /// The heads of requests that are written, by their lines.
+    pub(super) heads: FxHashMap<usize, Head>,
     pub(super) player: Player,
     /// Segments of lines that a compaction put into a context although they had left it.
     pub(super) brought_back: FxHashSet<SegmentId>,
@@ -98,6 +103,7 @@ impl<'s> Replay<'s> {
             counted: Vec::new(),
             eras: 0,
             lines: FxHashMap::default(),
+            heads: FxHashMap::default(),
             player: Player::new(false),
             brought_back: FxHashSet::default(),
             quoted: FxHashMap::default(),

@@ -32,6 +32,11 @@ impl Replay<'_> {
         state.pending = later;
         now.sort_by_key(|pending| pending.place);
         let mut run = Vec::new();
+        for pending in &now {
+            if let What::Line(entry) = pending.what {
+                self.record_head(state, entry);
+            }
+        }
         for pending in now {
             if let What::Line(entry) = pending.what
                 && pending.place >= place
@@ -62,8 +67,10 @@ impl Replay<'_> {
         let is_loose = |what: &What| match what {
             What::Output(_) => false,
             What::Line(entry) => {
-                let user = self.session.entries[*entry].user();
-                user.is_some_and(|user| user.answers.is_empty() && !self.answers(*entry))
+                let line = &self.session.entries[*entry];
+                matches!(line.body, Body::Prompt(_))
+                    || line.user().is_some_and(|user| user.answers.is_empty())
+                        && !self.answers(*entry)
             }
         };
         let firm = state.pending.iter().filter(|pending| !is_loose(&pending.what));
@@ -199,10 +206,12 @@ impl Replay<'_> {
         self.generations.insert(turn, generation);
         let (context_bytes, context_segments) = self.ledger().extent(called.held);
         let (thread, era) = (Arc::clone(&self.threads[turn]), state.era);
+        let whole = state.head.is_whole();
         self.counted.extend(tokens.map(|tokens| Counted {
             generation,
             thread,
             era,
+            whole,
             context_bytes,
             context_segments,
             tokens,

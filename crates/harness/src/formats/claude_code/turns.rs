@@ -188,7 +188,7 @@ impl Turns {
                     });
                     caller.unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
                 }
-                Body::Clearing(_) | Body::Notice(_) => {
+                Body::Clearing(_) | Body::Notice(_) | Body::Prompt(_) => {
                     self.add(TurnKind::Line, conversation, entry)
                 }
                 Body::Link | Body::Assistant(_) | Body::Boundary(_) => continue,
