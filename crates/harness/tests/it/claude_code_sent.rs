@@ -7,13 +7,21 @@ use pleach_harness::{Conversion, ReadOptions};
 use pleach_tree::{BranchTree, Origin, Role, Segment, Severity};
 
 fn converted(main: &str, others: &[(&str, String)]) -> (Conversion, BranchTree) {
+    converted_with(main, others, ReadOptions::STRICT)
+}
+
+fn converted_with(
+    main: &str,
+    others: &[(&str, String)],
+    options: ReadOptions,
+) -> (Conversion, BranchTree) {
     let input = |listed: &str, text: &str| SessionInput {
         reader: std::io::Cursor::new(text.to_owned()),
         name: listed.into(),
         listed: listed.into(),
     };
     let others: Vec<_> = others.iter().map(|(name, text)| input(name, text)).collect();
-    let conversion = convert_readers(input("s.jsonl", main), others, ReadOptions::STRICT).unwrap();
+    let conversion = convert_readers(input("s.jsonl", main), others, options).unwrap();
     let records = conversion.records.clone();
     let tree = BranchTree::from_records(records, "records", ReadOptions::STRICT).unwrap().0;
     (conversion, tree)
@@ -320,4 +328,19 @@ fn a_compaction_leaves_the_recorded_prompt_at_the_head() {
     let (_, tree) = converted(&text, &[]);
     assert_eq!(texts(&tree)[0], [SENT_TOOLS, "You garden.", "sow"]);
     assert_eq!(texts(&tree)[1], [SENT_TOOLS, "You garden.", "sum", "on"]);
+}
+
+#[test]
+fn a_tool_call_has_the_input_that_the_model_wrote() {
+    let wrote = |inputs: &str| {
+        let call = calls("a", "u", "m1", "c1")
+            .replace(r#","message""#, &format!(r#","wireToolInputs":{inputs},"message""#));
+        lines([user("u", "", "sow"), call, answer("r", "a", "c1", "out"), says("b", "r", "m2")])
+    };
+    let (_, tree) = converted(&wrote(r#"{"c1":{"bed": 3},"c2":{}}"#), &[]);
+    assert_eq!(texts(&tree)[1][1], r#"{"id":"c1","name":"Read","input":{"bed":3}}"#);
+    let (conversion, tree) = converted_with(&wrote("7"), &[], ReadOptions::LENIENT);
+    assert_eq!(texts(&tree)[1][1], r#"{"id":"c1","name":"Read","input":{}}"#);
+    let repaired: Vec<_> = conversion.report.of(Severity::Repaired).collect();
+    assert_eq!(repaired[0].location.to_string(), "s.jsonl:2: wireToolInputs");
 }

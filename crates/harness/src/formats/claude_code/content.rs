@@ -1,5 +1,6 @@
 //! What the blocks of a message are as text.
 use pleach_tree::Part;
+use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use crate::core::block::{Content, ContentBlock, joined, text_of};
@@ -62,6 +63,23 @@ fn called(block: &ContentBlock) -> String {
         &text(&block.name),
         block.input.as_deref().map_or("{}", RawValue::get),
     )
+}
+
+/// Puts inputs as the model wrote them into its tool calls, by their ids: the message has them as
+/// the harness ran them. False where they are no object.
+pub(super) fn write_inputs(content: &mut Content, inputs: &RawValue) -> bool {
+    let Ok(mut inputs) = serde_json::from_str::<FxHashMap<String, Box<RawValue>>>(inputs.get())
+    else {
+        return false;
+    };
+    if let Content::Blocks(blocks) = content {
+        for block in blocks.iter_mut().filter(|block| block.kind == "tool_use") {
+            if let Some(input) = block.id.as_ref().and_then(|id| inputs.remove(id)) {
+                block.input = Some(input);
+            }
+        }
+    }
+    true
 }
 
 /// The results and the text blocks of a user line.

@@ -99,6 +99,7 @@ pub(super) enum Flaw {
     NoUuid,
     NoMessageId,
     OddContent,
+    OddInputs,
     /// An attachment of a type of which it is not known what was sent.
     Unsent(String),
     /// One of a type whose words are the harness's known ones.
@@ -171,7 +172,7 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
 }
 
 fn assistant(line: Line, uuid: &Arc<str>, flaws: &mut Vec<Flaw>) -> Body {
-    let message = line.message.unwrap_or_default();
+    let mut message = line.message.unwrap_or_default();
     if line.is_api_error_message == Some(true) {
         return Body::Link;
     }
@@ -180,6 +181,11 @@ fn assistant(line: Line, uuid: &Arc<str>, flaws: &mut Vec<Flaw>) -> Body {
     }
     if message.model.as_deref() == Some(SYNTHETIC) {
         return Body::Notice(message.content.texts());
+    }
+    if let Some(inputs) = line.wire_tool_inputs
+        && !content::write_inputs(&mut message.content, &inputs)
+    {
+        flaws.push(Flaw::OddInputs);
     }
     let id = message.id.map(Arc::from).unwrap_or_else(|| {
         flaws.push(Flaw::NoMessageId);

@@ -35,6 +35,8 @@ pub(super) struct Line {
     /// What was sent of the attachment, since version 2.1.260.
     pub(super) rendered: Option<Box<RawValue>>,
     pub(super) rendered_role: Option<String>,
+    /// The inputs of tool calls as the model wrote them, by the calls' ids.
+    pub(super) wire_tool_inputs: Option<Box<RawValue>>,
     pub(super) compact_metadata: Option<CompactMetadata>,
     pub(super) microcompact_metadata: Option<MicrocompactMetadata>,
 }

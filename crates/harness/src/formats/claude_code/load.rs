@@ -233,6 +233,11 @@ impl SessionLog {
                     "message.content",
                     "the content is neither text nor blocks; it is taken as empty",
                 ),
+                Flaw::OddInputs => (
+                    "odd-inputs",
+                    "wireToolInputs",
+                    "the inputs are no object; those of the message are taken",
+                ),
                 Flaw::Unsent(_) | Flaw::Worded(_) => {
                     attachments.entry(flaw).or_insert((at.line, 0)).1 += 1;
                     continue;

@@ -10,7 +10,7 @@
 //!   its first line. Each block is one segment: text and tool calls of origin policy, recorded
 //!   thinking of origin external model, because the file holds a provider's summary of what was
 //!   sampled. `policy` is the name of the model. A tool call's text is the object
-//!   `{"id","name","input"}`.
+//!   `{"id","name","input"}`, its input as the model wrote it (`wireToolInputs`).
 //! - **The policy** is whichever model makes the calls of the session, sub-agents included; who
 //!   trains one model filters by `policy`. A summariser whose model is not that of the thread it
 //!   summarises is an external model, and so is its text.
