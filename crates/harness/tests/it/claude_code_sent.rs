@@ -344,3 +344,52 @@ fn a_tool_call_has_the_input_that_the_model_wrote() {
     let repaired: Vec<_> = conversion.report.of(Severity::Repaired).collect();
     assert_eq!(repaired[0].location.to_string(), "s.jsonl:2: wireToolInputs");
 }
+
+fn reminder(uuid: &str, parent: &str, text: &str) -> String {
+    user(uuid, parent, &format!("<system-reminder>{text}</system-reminder>"))
+        .replace(r#""type":"user""#, r#""type":"user","isMeta":true,"isSidechain":true"#)
+}
+
+#[test]
+fn reminders_that_only_the_summarisers_file_has_stand_behind_their_parents_in_every_call_since() {
+    let main = lines([
+        user("u", "", "sow"),
+        calls("a", "u", "m1", "c1"),
+        answer("r", "a", "c1", "beans"),
+        calls("b", "r", "m2", "c2"),
+        answer("q", "b", "c2", "peas"),
+        boundary("x", r#""q""#, ""),
+        summary("s", "x"),
+        says("c", "s", "m3"),
+    ]);
+    let summariser = |name: &str, asks: &str, says: &str| {
+        lines([
+            reminder(&format!("{name}1"), "r", "wet"),
+            reminder(&format!("{name}2"), &format!("{name}1"), "cold"),
+            reminder(&format!("{name}3"), "q", "late"),
+            user(&format!("{name}4"), &format!("{name}3"), asks),
+            format!(
+                r#"{{"type":"assistant","uuid":"{name}5","parentUuid":"{name}4","message":{{"id":"n{name}","model":"m","role":"assistant","content":"{says}"}}}}"#
+            ),
+        ])
+    };
+    let others = [
+        ("s/subagents/agent-acompact-1.jsonl", summariser("j", "Sum up.", "sum")),
+        ("s/subagents/agent-acompact-2.jsonl", summariser("k", "Sum up!", "none")),
+    ];
+    let (_, tree) = converted(&main, &others);
+    let of = |thread: &str| -> Vec<Vec<&str>> {
+        let all = tree.generations().zip(texts(&tree));
+        all.filter(|(generation, _)| generation.thread == thread).map(|(_, seen)| seen).collect()
+    };
+    let [wet, cold, late] =
+        ["wet", "cold", "late"].map(|text| format!("<system-reminder>{text}</system-reminder>"));
+    let [first, second] =
+        ["c1", "c2"].map(|call| format!(r#"{{"id":"{call}","name":"Read","input":{{}}}}"#));
+    let behind = ["sow", &first, "beans", &wet, &cold];
+    assert_eq!(of("main")[..2], [vec!["sow"], behind.to_vec()]);
+    let all = [&behind[..], &[&second, "peas", &late]].concat();
+    assert_eq!(of("agent-acompact-1"), [[&all[..], &["Sum up."]].concat()]);
+    assert_eq!(of("agent-acompact-2"), [[&all[..], &["Sum up!"]].concat()]);
+    assert_eq!(of("main")[2], ["sum"]);
+}

@@ -294,6 +294,11 @@ impl SessionLog {
         self.files.get(file as usize)?.by_uuid.get(uuid).copied()
     }
 
+    /// The entry with this uuid of the first file that has one.
+    pub(super) fn find_anywhere(&self, uuid: &str) -> Option<usize> {
+        self.files.iter().find_map(|file| file.by_uuid.get(uuid).copied())
+    }
+
     /// Where an entry was read, as segments have it.
     pub(super) fn spot(&self, entry: usize) -> Spot {
         Spot { file: self.entries[entry].file, at: self.location(entry) }

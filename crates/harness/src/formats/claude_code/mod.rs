@@ -27,7 +27,9 @@
 //!   starts from nothing; one that was forked (`fork-context-ref`, since version 2.1.118) from what
 //!   stood before the call that forked it, a clone of which its file begins with, or behind the
 //!   line that the file names where there is no clone; a summariser forks from the context that it
-//!   summarises.
+//!   summarises. Reminders that only the summariser's file has stand behind their parents in the
+//!   calls of the thread too: what the API counted and read from its cache shows that they were
+//!   sent.
 //! - **Microcompactions** are evictions by the rule `microcompact`: each result leaves and a
 //!   placeholder of key `ID#cleared` stands in its place. Versions 2.1.14 to 2.1.22 leave a pointer
 //!   to a file for large results, whose exact text is not recorded.

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::UserKind;
 use super::head::Head;
-use super::link::{Conversation, Links};
+use super::link::{BEHIND, Conversation, Links};
 use super::load::SessionLog;
 use super::summary::Summariser;
 use super::turns::{TurnKind, Turns};
@@ -164,7 +164,7 @@ impl<'s> Replay<'s> {
         let mut state =
             self.turn_at(start).and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
         // What hangs on the turn and was written later came after the conversation had begun.
-        self.flush(&mut state, self.links.place[start] + 1);
+        self.flush(&mut state, self.links.place[start] + BEHIND);
         state.pending.clear();
         state
     }
