@@ -4,7 +4,7 @@
 use crate::lines::{boundary, calls, clears, lines, says, summary, user};
 use pleach_harness::claude_code::{SessionInput, convert_readers};
 use pleach_harness::{Conversion, ReadOptions};
-use pleach_tree::{BranchTree, Origin, Role, Segment, Severity};
+use pleach_tree::{BranchTree, Fidelity, Origin, Role, Segment, Severity};
 
 fn converted(main: &str, others: &[(&str, String)]) -> (Conversion, BranchTree) {
     converted_with(main, others, ReadOptions::STRICT)
@@ -392,4 +392,92 @@ fn reminders_that_only_the_summarisers_file_has_stand_behind_their_parents_in_ev
     assert_eq!(of("agent-acompact-1"), [[&all[..], &["Sum up."]].concat()]);
     assert_eq!(of("agent-acompact-2"), [[&all[..], &["Sum up!"]].concat()]);
     assert_eq!(of("main")[2], ["sum"]);
+}
+
+fn queue(operation: &str, content: &str, reason: &str) -> String {
+    let field = |key: &str, value: &str| match value {
+        "" => String::new(),
+        value => format!(r#","{key}":"{value}""#),
+    };
+    let (content, reason) = (field("content", content), field("reason", reason));
+    format!(r#"{{"type":"queue-operation","operation":"{operation}"{content}{reason}}}"#)
+}
+
+/// A session in which a text is queued while a tool runs, with other lines behind its result.
+fn queued<const N: usize>(moves: [String; N], behind: &[String]) -> (Conversion, BranchTree) {
+    let start = lines([user("u", "", "sow"), calls("a", "u", "m1", "c1")]);
+    let end = lines([answer("r", "a", "c1", "beans")]);
+    let behind: String = behind.iter().map(|line| format!("{line}\n")).collect();
+    converted(&(start + &lines(moves) + &end + &behind), &[])
+}
+
+#[test]
+fn queued_text_that_a_turn_took_in_stands_before_the_next_call_and_is_inferred() {
+    let moves = [queue("enqueue", "in rows", ""), queue("remove", "", "")];
+    let (conversion, tree) = queued(moves, &[says("b", "r", "m2"), user("v", "b", "on")]);
+    let last = contexts(&tree).remove(1);
+    let text = last.last().unwrap();
+    let source = text.source.as_ref().unwrap();
+    assert_eq!(texts(&tree)[1][2..], ["beans", "in rows"]);
+    assert_eq!((text.origin, source.line, source.key.as_str()), (Origin::Human, 3, "line-3"));
+    assert_eq!(tree.header().fidelity, Fidelity::Inferred);
+    assert_eq!(
+        warnings(&conversion),
+        [
+            "s.jsonl:4: operation: queued-text: the text was queued while a call ran, taken in by the turn, and is in no line; it stands before the next call, without the words that the harness puts around it"
+        ]
+    );
+}
+
+#[test]
+fn queued_text_that_a_line_has_stands_once() {
+    let moves =
+        || [queue("enqueue", "in rows", ""), queue("remove", "in rows", "absorbed_mid_turn")];
+    let data = r#""type":"queued_command","prompt":"in rows","commandMode":"prompt""#;
+    let told = [attachment("h", "r", data, ""), says("b", "h", "m2")];
+    let (conversion, tree) = queued(moves(), &told);
+    assert_eq!(texts(&tree)[1][2..], ["beans", "in rows"]);
+    assert_eq!(contexts(&tree)[1][3].origin, Origin::Human);
+    assert_eq!((tree.header().fidelity, warnings(&conversion)), (Fidelity::Message, Vec::new()));
+    let moves = [queue("enqueue", "in rows", ""), queue("dequeue", "", "")];
+    let told = [says("b", "r", "m2"), user("v", "b", "in rows"), says("c", "v", "m3")];
+    let (conversion, tree) = queued(moves, &told);
+    assert_eq!(texts(&tree)[2][3..], ["said", "in rows"]);
+    assert_eq!(warnings(&conversion), [""; 0]);
+}
+
+#[test]
+fn queued_text_is_that_of_its_movement_and_what_went_elsewhere_is_in_no_context() {
+    let moves = [
+        queue("enqueue", "one", ""),
+        queue("enqueue", "two", ""),
+        queue("enqueue", "three", ""),
+        queue("enqueue", "four", ""),
+        queue("popAll", "one", ""),
+        queue("remove", "three", "absorbed_mid_turn"),
+        queue("remove", "four", "delivered_to_agent"),
+    ];
+    let (_, tree) = queued(moves, &[says("b", "r", "m2")]);
+    assert_eq!(texts(&tree)[1][2..], ["beans", "three"]);
+}
+
+#[test]
+fn queued_text_that_cannot_be_told_is_named_as_missing() {
+    let missing = "s.jsonl:4: operation: queued-text: text was taken out of the queue, and no line says what became of it; if it was sent, it is missing";
+    let moves = [queue("enqueue", "", ""), queue("remove", "", "")];
+    let (conversion, tree) = queued(moves, &[says("b", "r", "m2")]);
+    assert_eq!(texts(&tree)[1][2..], ["beans"]);
+    assert_eq!(warnings(&conversion), [missing]);
+    let moves = [queue("enqueue", "in rows", ""), queue("remove", "", "")];
+    let (conversion, tree) = queued(moves, &[user("v", "r", "on"), says("b", "v", "m2")]);
+    assert_eq!(texts(&tree)[1][2..], ["beans", "on"]);
+    assert_eq!(warnings(&conversion), [missing]);
+    let moves = [queue("enqueue", "in rows", ""), queue("shuffle", "", "")];
+    let (conversion, _) = queued(moves, &[says("b", "r", "m2")]);
+    assert_eq!(
+        warnings(&conversion),
+        [
+            r#"s.jsonl:4: operation: unknown-operation: operation "shuffle" of the queue is not known"#
+        ]
+    );
 }

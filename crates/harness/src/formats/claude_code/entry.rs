@@ -122,6 +122,11 @@ const COMMANDS: [&str; 9] = [
 /// The model of messages that no model sampled.
 const SYNTHETIC: &str = "<synthetic>";
 
+/// Whether a text in a human's place is the harness's own.
+pub(super) fn is_command(text: &str) -> bool {
+    COMMANDS.iter().any(|start| text.starts_with(start))
+}
+
 impl LogEntry {
     /// Keeps what contexts are made of; `None` for a line that stands outside the tree of parents.
     pub(super) fn new(
@@ -209,10 +214,7 @@ fn user(line: Line, subagent: bool, flaws: &mut Vec<Flaw>) -> Body {
         flaws.push(Flaw::OddContent);
     }
     let given = content::given(message.content);
-    let command = given
-        .texts
-        .first()
-        .is_some_and(|text| COMMANDS.iter().any(|start| text.starts_with(start)));
+    let command = given.texts.first().is_some_and(|text| is_command(text));
     let kind = match () {
         () if summary => UserKind::Summary,
         () if line.is_meta == Some(true) || !given.answers.is_empty() => UserKind::Hanging,

@@ -31,6 +31,9 @@ pub(super) struct Line {
     pub(super) version: Option<String>,
     pub(super) message: Option<Message>,
     pub(super) content: Option<Content>,
+    /// What happened to the queue of prompts, and why.
+    pub(super) operation: Option<String>,
+    pub(super) reason: Option<String>,
     pub(super) attachment: Option<Box<RawValue>>,
     /// What was sent of the attachment, since version 2.1.260.
     pub(super) rendered: Option<Box<RawValue>>,

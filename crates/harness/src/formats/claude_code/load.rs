@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use pleach_tree::{Fidelity, JsonLines, Location, ReadOptions};
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::value::RawValue;
 
 use super::copies::Copies;
 use super::entry::{Flaw, LogEntry};
 use super::line::Line;
+use super::queue::Move;
 use crate::core::draft::Draft;
 use crate::core::input::stem;
 use crate::core::script::Spot;
@@ -70,6 +72,10 @@ pub(super) struct SessionLog {
     pub(super) entries: Vec<LogEntry>,
     /// The lines of sub-agents, of which one may begin with those of another.
     agents: FxHashSet<Arc<str>>,
+    /// The movements of the session's queue of prompts, while it is read.
+    pub(super) moves: Vec<Move>,
+    /// Whether the session writes a line for queued text that a turn takes in.
+    pub(super) queued_lines: bool,
     pub(super) draft: Draft,
     pub(super) copies: Copies,
 }
@@ -100,6 +106,8 @@ impl SessionLog {
             files: Vec::new(),
             entries: Vec::new(),
             agents: FxHashSet::default(),
+            moves: Vec::new(),
+            queued_lines: false,
             draft: Draft::new("claude-code", Fidelity::Message, options),
             copies: Copies::default(),
         }
@@ -128,9 +136,13 @@ impl SessionLog {
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
         let mut attachments: BTreeMap<Flaw, (u64, usize)> = BTreeMap::new();
         while let Some(at) = lines.next_line(&mut values, &mut self.draft.report)? {
-            for line in values.drain(..) {
+            for mut line in values.drain(..) {
                 match line.kind.as_deref() {
                     Some("user" | "assistant" | "attachment") => {}
+                    Some("queue-operation") if self.files.len() == 1 => {
+                        self.queue(&mut line, &at);
+                        continue;
+                    }
                     Some("fork-context-ref") => {
                         self.fork(line, &at);
                         continue;
@@ -150,6 +162,9 @@ impl SessionLog {
                 }
                 self.take(line, &at, &mut attachments);
             }
+        }
+        if self.files.len() == 1 {
+            self.take_queued();
         }
         for (kind, (line, count)) in unknown {
             let message = format!(
@@ -215,6 +230,8 @@ impl SessionLog {
         let file = self.files.len() - 1;
         let number = u32::try_from(file).unwrap_or(u32::MAX);
         let forked = line.forked_from.take();
+        let queued = |raw: &RawValue| raw.get().contains(r#""queued_command""#);
+        self.queued_lines |= line.attachment.as_deref().is_some_and(queued);
         let (entry, flaws) = LogEntry::new(line, number, at.line, file > 0);
         for flaw in flaws {
             let (code, key, message) = match flaw {

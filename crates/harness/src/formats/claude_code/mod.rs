@@ -45,10 +45,13 @@
 //!   that the harness is known to use. A type of which neither is known stands in no context and is
 //!   named in a warning. What is shown to the person only is never sent, nor is the output of a
 //!   hook that succeeded, but for `SessionStart` and `UserPromptSubmit`.
+//! - **Queued text**, typed while a call ran and taken in by its turn, stands before the next call.
+//!   Old versions record it as a movement of the queue only: where no line has it, it is put there,
+//!   which lowers the fidelity, or a warning says that it is missing.
 //! - **The system prompt and the tools** are recorded by `prompt_snapshot` since version 2.1.260.
 //!   They stand at the head of every context from there on, compactions leave them there, and what
 //!   changes in them is an eviction by the rule `prompt_snapshot`.
-//! - **Keys.** `source.key` is the `uuid` of a line, the call's id for a result, `ID#cleared` for
+//! - **Keys.** `source.key` is the `uuid` of a line (`line-N` of one that has none), the call's id for a result, `ID#cleared` for
 //!   what is left of it, and the `message.id` for what a call said.
 //!
 //! - **Copies.** A session that was resumed or forked into another file begins with the lines of
@@ -77,6 +80,7 @@ mod line;
 mod link;
 mod load;
 mod preserve;
+mod queue;
 mod replay;
 mod request;
 mod session;
