@@ -3,7 +3,7 @@
 
 use crate::lines::{boundary, calls, clears, lines, says, summary, user};
 use pleach_harness::claude_code::{SessionInput, convert_readers};
-use pleach_harness::{Conversion, ReadOptions};
+use pleach_harness::{Conversion, JumpCause, ReadOptions};
 use pleach_tree::{BranchTree, Fidelity, Origin, Role, Segment, Severity};
 
 fn converted(main: &str, others: &[(&str, String)]) -> (Conversion, BranchTree) {
@@ -480,4 +480,37 @@ fn queued_text_that_cannot_be_told_is_named_as_missing() {
             r#"s.jsonl:4: operation: unknown-operation: operation "shuffle" of the queue is not known"#
         ]
     );
+}
+
+#[test]
+fn what_is_hidden_is_never_more_than_a_request_counted_and_a_jump_behind_reasoning_is_named() {
+    let mut text = user("u", "", "sow") + "\n";
+    let (mut parent, mut size) = ("u".to_owned(), 8_000);
+    for at in 0..10 {
+        let mut call = calls(&format!("a{at}"), &parent, &format!("m{at}"), &format!("c{at}"));
+        if at == 1 {
+            let thought = r#""content":[{"type":"thinking","thinking":"Rows."},"#;
+            call = call.replace(r#""content":["#, thought);
+        }
+        let tokens = size + if at > 1 { 15_000 } else { 0 };
+        text += &(counted(&call, tokens) + "\n");
+        text += &(answer(
+            &format!("r{at}"),
+            &format!("a{at}"),
+            &format!("c{at}"),
+            &"seed ".repeat(300),
+        ) + "\n");
+        (parent, size) = (format!("r{at}"), size + 450);
+    }
+    let (conversion, _) = converted(&text, &[]);
+    let era = conversion.usage.as_ref().unwrap().eras[0].clone();
+    assert!((7_000.0..8_000.0).contains(&era.hidden_tokens), "{}", era.hidden_tokens);
+    assert_eq!((era.jumps.len(), era.jumps[0].cause), (1, JumpCause::Reasoning));
+    let deviates: Vec<_> = warnings(&conversion)
+        .into_iter()
+        .filter(|found| found.contains("usage-deviates"))
+        .collect();
+    assert_eq!(deviates.len(), 1, "{deviates:?}");
+    assert!(deviates[0].starts_with("s.jsonl:6: message.usage"), "{deviates:?}");
+    assert!(deviates[0].ends_with("recorded as a summary and sent in full"), "{deviates:?}");
 }

@@ -173,6 +173,10 @@ impl Replay<'_> {
             self.said(turn, (line, &key), said, origin, (&mut call.output, &mut quoted));
             ends.push((line, call.output.len()));
         }
+        let reasons = call
+            .output
+            .iter()
+            .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy);
         let model = call.model.clone();
         let spot = self.session.spot(lines[0]);
         let site = Site {
@@ -212,6 +216,7 @@ impl Replay<'_> {
             thread,
             era,
             whole,
+            reasons,
             context_bytes,
             context_segments,
             tokens,
