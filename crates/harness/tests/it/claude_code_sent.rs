@@ -514,3 +514,73 @@ fn what_is_hidden_is_never_more_than_a_request_counted_and_a_jump_behind_reasoni
     assert!(deviates[0].starts_with("s.jsonl:6: message.usage"), "{deviates:?}");
     assert!(deviates[0].ends_with("recorded as a summary and sent in full"), "{deviates:?}");
 }
+
+fn thinks(uuid: &str, parent: &str, message: &str, call: &str, transformations: &str) -> String {
+    let thought = format!(r#""content":[{{"type":"thinking","thinking":"of {message}"}},"#);
+    let changed = format!(r#""input_transformations":{transformations},"role":"assistant""#);
+    calls(uuid, parent, message, call)
+        .replace(r#""content":["#, &thought)
+        .replace(r#""role":"assistant""#, &changed)
+}
+
+/// The thinking that each call saw.
+fn thoughts(tree: &BranchTree) -> Vec<String> {
+    let of = |seen: Vec<&str>| {
+        seen.into_iter().filter(|text| text.starts_with("of ")).collect::<Vec<_>>().join(", ")
+    };
+    texts(tree).into_iter().map(of).collect()
+}
+
+#[test]
+fn thinking_that_the_api_took_out_of_a_request_is_not_in_its_context_and_may_come_back() {
+    let dropped = |paths: &[&str]| {
+        let change = |path: &&str| {
+            format!(
+                r#"{{"type":"thinking_dropped","path":"{path}","reason":"prefix_binding_mismatch"}}"#
+            )
+        };
+        format!("[{}]", paths.iter().map(change).collect::<Vec<_>>().join(","))
+    };
+    let (first, second) = ("messages.1.content.0", "messages.3.content.0");
+    let text = lines([
+        snapshot("p", "", r#""You garden.""#, TOOLS),
+        user("u", "p", "sow"),
+        thinks("a", "u", "m1", "c1", "null"),
+        answer("r", "a", "c1", "beans"),
+        thinks("b", "r", "m2", "c2", "[]"),
+        answer("q", "b", "c2", "peas"),
+        thinks("c", "q", "m3", "c3", &dropped(&[first])),
+        answer("o", "c", "c3", "corn"),
+        thinks("d", "o", "m4", "c4", &dropped(&[first, second])),
+        answer("n", "d", "c4", "kale"),
+        thinks("e", "n", "m5", "c5", &dropped(&[second])),
+    ]);
+    let (conversion, tree) = converted(&text, &[]);
+    assert_eq!(thoughts(&tree), ["", "of m1", "of m2", "of m3", "of m1, of m3, of m4"]);
+    assert_eq!(warnings(&conversion), [""; 0]);
+}
+
+#[test]
+fn thinking_that_is_not_where_the_api_says_is_all_of_it_or_is_named() {
+    let text = |paths: &str| {
+        lines([
+            user("u", "", "sow"),
+            thinks("a", "u", "m1", "c1", "null"),
+            answer("r", "a", "c1", "beans"),
+            thinks("b", "r", "m2", "c2", paths),
+        ])
+    };
+    let (conversion, tree) =
+        converted(&text(r#"[{"type":"thinking_dropped","path":"messages.9.content.0"}]"#), &[]);
+    assert_eq!((thoughts(&tree), warnings(&conversion)), (vec!["".into(); 2], Vec::new()));
+    let two = r#"[{"type":"thinking_dropped"},{"type":"thinking_dropped"},{"type":"pruned"}]"#;
+    let (conversion, tree) = converted(&text(two), &[]);
+    assert_eq!(thoughts(&tree), ["", "of m1"]);
+    assert_eq!(
+        warnings(&conversion),
+        [
+            r#"s.jsonl:4: message.input_transformations: unknown-transformation: what changes of type "pruned" (1) do to a request is not known to this adapter; contexts are as if there were none"#,
+            "s.jsonl:4: message.input_transformations: dropped-thinking: thinking that the API took out of the request (2 of 2 blocks) is not found in it; it stands in the context",
+        ]
+    );
+}

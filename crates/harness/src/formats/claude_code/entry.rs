@@ -7,6 +7,7 @@ use pleach_tree::{Origin, Role, Trigger};
 use super::attachment::{Attached, Prompt, Sent, attached};
 use super::content::{self, Answer, Said};
 use super::line::{CompactMetadata, Line, MicrocompactMetadata};
+use super::transform::{Transformed, transformed};
 use crate::core::block::{self, Content};
 
 /// A line that has a place in the tree of parents.
@@ -43,6 +44,8 @@ pub(super) struct Assistant {
     pub(super) model: Option<Arc<str>>,
     pub(super) said: Vec<Said>,
     pub(super) input_tokens: Option<u64>,
+    /// Where in the request the thinking stood that the API took out, where that is recorded.
+    pub(super) dropped: Option<Vec<String>>,
 }
 
 /// What stands in a human's place.
@@ -104,6 +107,8 @@ pub(super) enum Flaw {
     Unsent(String),
     /// One of a type whose words are the harness's known ones.
     Worded(String),
+    /// A change of a request, of a type that is not known.
+    Transformed(String),
 }
 
 /// Starts of text that the harness itself writes into a human's place.
@@ -196,11 +201,17 @@ fn assistant(line: Line, uuid: &Arc<str>, flaws: &mut Vec<Flaw>) -> Body {
         flaws.push(Flaw::NoMessageId);
         Arc::clone(uuid)
     });
+    let transformed = message.input_transformations.as_deref().and_then(transformed);
+    let transformed = transformed.map(|Transformed { dropped, unknown }| {
+        flaws.extend(unknown.map(Flaw::Transformed));
+        dropped
+    });
     Body::Assistant(Assistant {
         message: id,
         model: message.model.map(Arc::from),
         said: content::said(message.content),
         input_tokens: message.usage.map(|usage| usage.input()).filter(|&tokens| tokens > 0),
+        dropped: transformed,
     })
 }
 

@@ -52,6 +52,8 @@ pub(super) struct Message {
     pub(super) model: Option<String>,
     pub(super) content: Content,
     pub(super) usage: Option<Usage>,
+    /// What the API changed in the request, since version 2.1.260.
+    pub(super) input_transformations: Option<Box<RawValue>>,
 }
 
 /// What the API says a call took in.

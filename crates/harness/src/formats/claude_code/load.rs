@@ -134,7 +134,7 @@ impl SessionLog {
         let mut lines = JsonLines::new(reader, Arc::clone(&name), self.draft.options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
-        let mut attachments: BTreeMap<Flaw, (u64, usize)> = BTreeMap::new();
+        let mut counted: BTreeMap<Flaw, (u64, usize)> = BTreeMap::new();
         while let Some(at) = lines.next_line(&mut values, &mut self.draft.report)? {
             for mut line in values.drain(..) {
                 match line.kind.as_deref() {
@@ -160,7 +160,7 @@ impl SessionLog {
                         unknown.entry(name).or_insert((at.line, 0)).1 += 1;
                     }
                 }
-                self.take(line, &at, &mut attachments);
+                self.take(line, &at, &mut counted);
             }
         }
         if self.files.len() == 1 {
@@ -172,29 +172,38 @@ impl SessionLog {
             );
             self.draft.warn(&Location::line(&name, line), "", "unknown-line-type", message);
         }
-        self.report_attachments(&name, attachments);
+        self.report_counted(&name, counted);
         Ok(())
     }
 
-    /// Warns of attachments of which it is not recorded what was sent.
-    fn report_attachments(&mut self, file: &Arc<str>, found: BTreeMap<Flaw, (u64, usize)>) {
+    /// Warns of what is told once for all lines of a file.
+    fn report_counted(&mut self, file: &Arc<str>, found: BTreeMap<Flaw, (u64, usize)>) {
         for (flaw, (line, count)) in found {
-            let (code, message) = match flaw {
+            let (key, code, message) = match flaw {
                 Flaw::Unsent(kind) => (
+                    "attachment.type",
                     "unknown-attachment",
                     format!(
                         "what was sent of attachments of type {kind:?} ({count}) is neither recorded nor known to this adapter; they stand in no context"
                     ),
                 ),
                 Flaw::Worded(kind) => (
+                    "attachment.type",
                     "worded-attachment",
                     format!(
                         "attachments of type {kind:?} ({count}) are recorded as data; they stand in the words that the harness is known to use"
                     ),
                 ),
+                Flaw::Transformed(kind) => (
+                    "message.input_transformations",
+                    "unknown-transformation",
+                    format!(
+                        "what changes of type {kind:?} ({count}) do to a request is not known to this adapter; contexts are as if there were none"
+                    ),
+                ),
                 _ => continue,
             };
-            self.draft.warn(&Location::line(file, line), "attachment.type", code, message);
+            self.draft.warn(&Location::line(file, line), key, code, message);
         }
     }
 
@@ -218,12 +227,7 @@ impl SessionLog {
         self.draft.fault(at, key, code, message);
     }
 
-    fn take(
-        &mut self,
-        mut line: Line,
-        at: &Location,
-        attachments: &mut BTreeMap<Flaw, (u64, usize)>,
-    ) {
+    fn take(&mut self, mut line: Line, at: &Location, counted: &mut BTreeMap<Flaw, (u64, usize)>) {
         if self.draft.header.harness_version.is_none() {
             self.draft.header.harness_version.clone_from(&line.version);
         }
@@ -255,8 +259,8 @@ impl SessionLog {
                     "wireToolInputs",
                     "the inputs are no object; those of the message are taken",
                 ),
-                Flaw::Unsent(_) | Flaw::Worded(_) => {
-                    attachments.entry(flaw).or_insert((at.line, 0)).1 += 1;
+                Flaw::Unsent(_) | Flaw::Worded(_) | Flaw::Transformed(_) => {
+                    counted.entry(flaw).or_insert((at.line, 0)).1 += 1;
                     continue;
                 }
             };

@@ -33,6 +33,8 @@
 //! - **Microcompactions** are evictions by the rule `microcompact`: each result leaves and a
 //!   placeholder of key `ID#cleared` stands in its place. Versions 2.1.14 to 2.1.22 leave a pointer
 //!   to a file for large results, whose exact text is not recorded.
+//! - **Thinking that the API took out** of a request (`input_transformations`, since version
+//!   2.1.260) is an eviction by the provider; where a later request keeps it, it comes back.
 //! - **Full compactions** are evictions with the summary at the head and the preserved lines behind
 //!   it. Where the call that wrote the summary is found, the part of its text that the summary
 //!   quotes stands there as that call's own segments.
@@ -85,6 +87,7 @@ mod replay;
 mod request;
 mod session;
 mod summary;
+mod transform;
 mod turns;
 
 pub(crate) use session::FORMAT;

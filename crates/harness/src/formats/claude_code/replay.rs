@@ -13,6 +13,7 @@ use super::head::Head;
 use super::link::{BEHIND, Conversation, Links};
 use super::load::SessionLog;
 use super::summary::Summariser;
+use super::transform::Dropped;
 use super::turns::{TurnKind, Turns};
 use crate::core::ledger::{Held, Ledger};
 use crate::core::script::Player;
@@ -26,6 +27,8 @@ pub(super) struct State {
     pub(super) pending: Vec<Pending>,
     /// The system prompt and the tools, where they are recorded.
     pub(super) head: Head,
+    /// What requests hold and the model does not see.
+    pub(super) dropped: Rc<[Dropped]>,
     /// The model of the last call.
     pub(super) model: Option<Arc<str>>,
     /// The stretch between compactions, whose unrecorded part is taken as constant.

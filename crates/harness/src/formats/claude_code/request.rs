@@ -161,13 +161,14 @@ impl Replay<'_> {
     pub(super) fn call(&mut self, turn: usize, lines: &[usize], state: &mut State, origin: Origin) {
         let place = self.place(turn);
         self.flush(state, place);
-        let (mut call, mut tokens) = (Call::default(), None);
+        let (mut call, mut tokens, mut dropped) = (Call::default(), None, None);
         // Each line with the end of what it says, and of that the segments that summaries quote.
         let (mut ends, mut quoted) = (Vec::with_capacity(lines.len()), Vec::new());
         for &line in lines {
             let Body::Assistant(assistant) = &mut self.session.entries[line].body else { continue };
             tokens = assistant.input_tokens.or(tokens);
             call.model = assistant.model.clone().or(call.model);
+            dropped = assistant.dropped.take().or(dropped);
             let said = std::mem::take(&mut assistant.said);
             let key = Arc::clone(&assistant.message);
             self.said(turn, (line, &key), said, origin, (&mut call.output, &mut quoted));
@@ -177,6 +178,9 @@ impl Replay<'_> {
             .output
             .iter()
             .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy);
+        if let Some(paths) = dropped {
+            self.drop_thinking(state, lines[0], &paths);
+        }
         let model = call.model.clone();
         let spot = self.session.spot(lines[0]);
         let site = Site {
