@@ -584,3 +584,44 @@ fn thinking_that_is_not_where_the_api_says_is_all_of_it_or_is_named() {
         ]
     );
 }
+
+#[test]
+fn a_reminder_that_the_thread_has_as_an_attachment_stands_once_whichever_file_is_read_first() {
+    let main = lines([user("u", "", "hire"), says("a", "u", "m1")]);
+    let agent = lines([
+        user("v", "", "sow"),
+        calls("b", "v", "m2", "c1"),
+        answer("r", "b", "c1", "beans"),
+        attachment("h", "r", r#""type":"hook_additional_context","content":["wet"]"#, ""),
+        calls("c", "h", "m3", "c2"),
+        answer("q", "c", "c2", "peas"),
+        boundary("x", r#""q""#, ""),
+        summary("s", "x"),
+        says("d", "s", "m4"),
+    ]);
+    let summariser = lines([
+        reminder("k1", "r", "wet"),
+        reminder("k2", "k1", "cold"),
+        user("k3", "q", "Sum up."),
+        r#"{"type":"assistant","uuid":"k4","parentUuid":"k3","message":{"id":"n","model":"m","role":"assistant","content":"sum"}}"#.into(),
+    ]);
+    let others =
+        [("s/subagents/agent-acompact-1.jsonl", summariser), ("s/subagents/agent-b.jsonl", agent)];
+    let (_, tree) = converted(&main, &others);
+    let of = |id: usize| {
+        let generation = tree.generations().position(|generation| {
+            tree.segment(generation.output[0]).unwrap().source.as_ref().unwrap().key
+                == format!("m{id}")
+        });
+        texts(&tree).remove(generation.unwrap())[2..].join(" ")
+    };
+    assert_eq!(of(3), "beans wet <system-reminder>cold</system-reminder>");
+}
+
+#[test]
+fn keys_of_other_lines_may_have_any_type() {
+    let other = r#"{"type":"system","subtype":"informational","uuid":"n","parentUuid":"u","operation":3,"reason":{"a":1},"rendered":{},"renderedRole":[]}"#;
+    let text = lines([user("u", "", "sow"), other.into(), says("a", "n", "m1")]);
+    let (conversion, tree) = converted(&text, &[]);
+    assert_eq!((texts(&tree), warnings(&conversion)), (vec![vec!["sow"]], Vec::new()));
+}

@@ -240,7 +240,7 @@ fn user(line: Line, subagent: bool, flaws: &mut Vec<Flaw>) -> Body {
 fn attachment(line: &Line, flaws: &mut Vec<Flaw>) -> Body {
     let Some(raw) = &line.attachment else { return Body::Link };
     let Sent { role, origin, texts, worded } =
-        match attached(raw, line.rendered.as_deref(), line.rendered_role.as_deref()) {
+        match attached(raw, line.rendered.as_deref(), line.rendered_role.as_str()) {
             Attached::Silent => return Body::Link,
             Attached::Unknown(kind) => {
                 flaws.push(Flaw::Unsent(kind));

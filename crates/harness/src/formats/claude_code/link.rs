@@ -37,6 +37,8 @@ pub(super) struct Links {
     pub(super) conversation: Vec<usize>,
     pub(super) conversations: Vec<Conversation>,
     pub(super) compactions: Vec<Compaction>,
+    /// The lines that reminders of summarisers' files stand behind.
+    behind: FxHashMap<usize, usize>,
 }
 
 /// Room between the places of two lines, for preserved lines that were written late.
@@ -65,6 +67,7 @@ impl Links {
             conversation: sorted.of,
             conversations: sorted.all,
             compactions: Vec::new(),
+            behind: sorted.behind,
         };
         for (behind, lines) in sorted.reminders {
             for (rank, line) in (1..BEHIND).zip(lines) {
@@ -135,6 +138,9 @@ impl Links {
     fn raw_parent(&self, session: &SessionLog, entry: usize) -> Raw {
         let line = &session.entries[entry];
         let Some(uuid) = &line.parent else { return Raw::None };
+        if let Some(&behind) = self.behind.get(&entry) {
+            return Raw::Here(behind);
+        }
         match session.find(line.file, uuid) {
             Some(parent) if parent == entry => Raw::Dangling,
             Some(parent) if self.conversation[parent] == self.conversation[entry] => {
@@ -143,12 +149,7 @@ impl Links {
             Some(parent) if self.conversation[entry] != 0 => Raw::Elsewhere(parent),
             Some(_) => Raw::Dangling,
             None if line.file == 0 => Raw::Dangling,
-            None => match session.find_anywhere(uuid) {
-                Some(parent) if self.conversation[parent] == self.conversation[entry] => {
-                    Raw::Here(parent)
-                }
-                found => found.map_or(Raw::Dangling, Raw::Elsewhere),
-            },
+            None => session.find_anywhere(uuid).map_or(Raw::Dangling, Raw::Elsewhere),
         }
     }
 
@@ -209,7 +210,13 @@ impl Sorted {
         }
         let main = session.entries.iter().filter(|entry| entry.file == 0);
         let only_sidechains = main.clone().all(|entry| entry.sidechain);
-        for index in 0..session.entries.len() {
+        let is_summariser =
+            |file: u32| self.all.get(file as usize).is_some_and(|file| file.summarizer);
+        let (summarisers, others): (Vec<usize>, Vec<usize>) = (0..session.entries.len())
+            .partition(|&index| is_summariser(session.entries[index].file));
+        self.of = vec![usize::MAX; session.entries.len()];
+        // What reminders stand behind has its conversation before them.
+        for index in others.into_iter().chain(summarisers) {
             let entry = &session.entries[index];
             let conversation = if entry.file > 0 {
                 self.reminds(session, index).unwrap_or(entry.file as usize)
@@ -225,12 +232,13 @@ impl Sorted {
                     }
                 }
             };
-            self.of.push(conversation);
+            self.of[index] = conversation;
             self.all[conversation].entries.push(index);
             if self.first.contains_key(&index) {
                 session.entries[index].body = Body::Link;
             }
         }
+        self.all.iter_mut().for_each(|conversation| conversation.entries.sort_unstable());
     }
 
     /// The conversation whose requests hold a line of a summariser's file: a reminder that was sent
@@ -240,14 +248,15 @@ impl Sorted {
         let own = line.file as usize;
         let user = line.user().filter(|_| self.all[own].summarizer)?;
         // The last line before the call is what asks for the summary.
-        let asks = session.entries.get(index + 1).is_none_or(|next| next.user().is_none());
+        let next = session.entries.get(index + 1).filter(|next| next.file == line.file);
+        let asks = next.is_none_or(|next| next.user().is_none());
         if asks || user.kind == UserKind::Prompt || !user.answers.is_empty() {
             return None;
         }
         let parent = session.find_anywhere(line.parent.as_deref()?)?;
         let parent = self.first.get(&parent).copied().unwrap_or(parent);
-        let conversation = *self.of.get(parent)?;
-        if self.all[conversation].summarizer {
+        let conversation = self.of[parent];
+        if self.all.get(conversation).is_none_or(|there| there.summarizer) {
             return None;
         }
         let behind = self.behind.get(&parent).copied().unwrap_or(parent);
@@ -256,10 +265,24 @@ impl Sorted {
         let repeats = |first: usize| {
             self.first.iter().any(|(&line, &other)| other == first && file(line) == file(index))
         };
-        let known = there.iter().copied().find(|&other| {
+        let same = |&other: &usize| {
             let texts = session.entries[other].user().map(|user| &user.texts);
             texts == Some(&user.texts) && file(other) != file(index) && !repeats(other)
-        });
+        };
+        // A line that the conversation itself has of what was attached there.
+        let own = |&other: &usize| {
+            let entry = &session.entries[other];
+            let attached = entry.user().filter(|user| user.kind == UserKind::Attachment);
+            entry.parent == line.parent
+                && self.of[other] == conversation
+                && !repeats(other)
+                && attached.is_some_and(|attached| {
+                    let whole = user.texts.concat();
+                    attached.texts.iter().all(|text| whole.contains(text))
+                })
+        };
+        let known = there.iter().copied().find(same);
+        let known = known.or_else(|| (0..session.entries.len()).find(own));
         if let Some(known) = known {
             self.first.insert(index, known);
             return None;

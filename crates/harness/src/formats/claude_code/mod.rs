@@ -16,11 +16,12 @@
 //!   summarises is an external model, and so is its text.
 //! - **Contexts** hold user and assistant lines, meta text, `local_command` lines, attachments and
 //!   the compaction summary, in the order of the file, a message whole at the place of its first
-//!   line, results before other lines of the same run, and between them attachments, which the
-//!   harness moves up to the last result or answer and so before the prompt of their turn. API errors, status, progress, titles and
-//!   snapshots stand in none. What runs in parallel (lines of one message, results by their call's
-//!   id, what hangs on them) is one node; a branch is only what opens a prompt, a call or a
-//!   compaction of its own.
+//!   line, results before other lines of the same run. The harness moves attachments up to the last
+//!   result or answer, so before the prompt of their turn. A message of the model `<synthetic>` is
+//!   the harness's own. API errors, status, progress, titles and snapshots stand in none. What runs
+//!   in parallel (lines of one message, results by their call's id, what hangs on them) is one
+//!   node; a branch is only what opens a prompt, a call or a compaction of its own. A result
+//!   answers the newest open call of its id, as some providers count ids anew.
 //! - **Threads.** `main`, or the name of a sub-agent's file, is the branch of the last call. What a
 //!   rewind or a retry gave up is `main~1`, `main~2` and so on, in the order in which the branches
 //!   begin, so that its last view is not taken for a part of the thread that went on. A sub-agent
@@ -53,8 +54,8 @@
 //! - **The system prompt and the tools** are recorded by `prompt_snapshot` since version 2.1.260.
 //!   They stand at the head of every context from there on, compactions leave them there, and what
 //!   changes in them is an eviction by the rule `prompt_snapshot`.
-//! - **Keys.** `source.key` is the `uuid` of a line (`line-N` of one that has none), the call's id for a result, `ID#cleared` for
-//!   what is left of it, and the `message.id` for what a call said.
+//! - **Keys.** `source.key` is the `uuid` of a line (`line-N` of one that has none), the call's id
+//!   for a result, `ID#cleared` for what is left of it, and the `message.id` for what a call said.
 //!
 //! - **Copies.** A session that was resumed or forked into another file begins with the lines of
 //!   the first. Of several files beside each other that begin with the same line, each has the

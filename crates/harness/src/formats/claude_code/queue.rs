@@ -59,7 +59,7 @@ const ABSORBED: &str = "absorbed_mid_turn";
 impl SessionLog {
     /// Notes a movement of the queue; text that is taken out gets a place behind the last line.
     pub(super) fn queue(&mut self, line: &mut Line, at: &Location) {
-        let kind = match line.operation.as_deref() {
+        let kind = match line.operation.as_str() {
             Some("enqueue") => MoveKind::In,
             Some("dequeue") => MoveKind::Prompt,
             Some("remove") => MoveKind::Out,
@@ -89,7 +89,7 @@ impl SessionLog {
             });
             above
         });
-        let reason = line.reason.take();
+        let reason = line.reason.as_str().map(str::to_owned);
         self.moves.push(Move { kind, text, reason, line: at.line, above, entry });
     }
 
