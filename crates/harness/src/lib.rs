@@ -36,7 +36,7 @@ mod formats;
 
 pub use crate::core::format::Conversion;
 pub use crate::core::input::Input;
-pub use crate::core::usage::{CallUsage, EraUsage, UsageCheck};
+pub use crate::core::usage::{CallUsage, EraUsage, JumpCause, UsageCheck, UsageJump};
 pub use detect::{Harness, convert, convert_from, detect, detect_bytes, misnamed};
 pub use error::HarnessError;
 pub use formats::{atif, claude_code};

@@ -10,6 +10,7 @@ mod claude_code_copies;
 mod claude_code_damage;
 mod claude_code_faults;
 mod claude_code_forks;
+mod claude_code_sent;
 mod claude_code_tails;
 mod codex;
 mod codex_damage;

@@ -31,10 +31,11 @@ fn the_automatic_compaction_is_the_summarisers_and_keeps_nothing() {
         .count();
     assert_eq!(
         (generation.thread.as_str(), evicts[0].evicted.len()),
-        ("agent-acompact-e1f845", spoken)
+        ("agent-acompact-e1f845", spoken + 3),
+        "three reminders that only the summariser's file has"
     );
     let seen = session.context(generation);
-    assert_eq!(seen.len(), spoken + 4, "the evicted list, three reminders and the prompt");
+    assert_eq!(seen.len(), spoken + 4, "the evicted list and the prompt");
     assert_eq!(session.tree.spans(evicts[0].context).unwrap().len(), 5);
     let summary: String = session
         .tree

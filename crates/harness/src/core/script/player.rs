@@ -130,9 +130,23 @@ impl Player {
         Called { held, generation: Some(draft.ledger.generation(generation)), output }
     }
 
-    /// What stands for the result of a call in a context of these segments.
-    pub(crate) fn standing(&self, call: &str, there: &FxHashSet<SegmentId>) -> Option<SegmentId> {
-        self.results.get(call)?.iter().copied().find(|form| there.contains(form))
+    /// What stands for the results of a call in a context of these segments: several where calls
+    /// share an id.
+    pub(crate) fn standing<'s>(
+        &'s self,
+        call: &str,
+        there: &'s FxHashSet<SegmentId>,
+    ) -> impl Iterator<Item = SegmentId> + 's {
+        let results = self.results.get(call).map_or(&[][..], Vec::as_slice);
+        results.iter().copied().filter(|form| there.contains(form))
+    }
+
+    /// What stands for a result in a context of these segments; the result itself where nothing
+    /// does.
+    pub(crate) fn form(&self, result: SegmentId, there: &FxHashSet<SegmentId>) -> SegmentId {
+        let forms = self.forms.get(&result).map_or(&[][..], Vec::as_slice);
+        let all = || std::iter::once(result).chain(forms.iter().copied());
+        all().find(|form| there.contains(form)).unwrap_or(result)
     }
 
     /// Puts something else for results, where they stand.
@@ -149,22 +163,22 @@ impl Player {
         let mut holes: FxHashMap<SegmentId, SegmentId> = FxHashMap::default();
         let mut evicted = Vec::new();
         for (call, segment) in swap.results {
-            match self.standing(&call, &there) {
-                Some(hole) if holes.contains_key(&hole) => {}
-                Some(hole) => {
-                    let put = self.write_one(draft, segment, spot);
-                    holes.insert(hole, put);
-                    evicted.push(hole);
-                    let root = self.roots.get(&hole).copied().unwrap_or(hole);
-                    self.roots.insert(put, root);
-                    self.forms.entry(root).or_default().push(put);
+            let standing: Vec<SegmentId> = self.standing(&call, &there).collect();
+            if standing.is_empty() {
+                let message =
+                    format!("the result of call {call} is not in the context; it is passed over");
+                draft.fault(&spot.at, swap.key, "cleared-missing", message);
+            }
+            for hole in standing {
+                if holes.contains_key(&hole) {
+                    continue;
                 }
-                None => {
-                    let message = format!(
-                        "the result of call {call} is not in the context; it is passed over"
-                    );
-                    draft.fault(&spot.at, swap.key, "cleared-missing", message);
-                }
+                let put = self.write_one(draft, segment.clone(), spot);
+                holes.insert(hole, put);
+                evicted.push(hole);
+                let root = self.roots.get(&hole).copied().unwrap_or(hole);
+                self.roots.insert(put, root);
+                self.forms.entry(root).or_default().push(put);
             }
         }
         let from = held?;
@@ -192,7 +206,7 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    /// Writes the operation that reduces a context; where what is kept changes its order or was not
+    /// Writes the operation that reduces a context, whose kept instructions stay at its head; where what is kept changes its order or was not
     /// there, that is a list of its own.
     pub(crate) fn reduce(
         self,
@@ -202,10 +216,13 @@ impl Reduced {
         by: By,
     ) -> Held {
         let before = ledger.list(from);
-        let after: Vec<SegmentId> = match self.put_last {
-            true => self.kept.iter().chain(&self.put).copied().collect(),
-            false => self.put.iter().chain(&self.kept).copied().collect(),
+        let leading = match self.put_last {
+            true => self.kept.len(),
+            false => self.kept.iter().take_while(|&&id| ledger.is_system(id)).count(),
         };
+        let (head, behind) = self.kept.split_at(leading);
+        let after: Vec<SegmentId> =
+            [head, &self.put, behind].into_iter().flatten().copied().collect();
         let Some(from) = from else { return ledger.append(None, after) };
         let stays: FxHashSet<SegmentId> = self.kept.iter().copied().collect();
         let (kept, evicted): (Vec<SegmentId>, Vec<SegmentId>) =
@@ -293,7 +310,8 @@ mod tests {
         let list = draft.ledger.list(after);
         assert_eq!((list[0], list[2], list.len()), (ids[0], ids[2], 3));
         let there = list.iter().copied().collect();
-        assert_eq!(player.standing("a", &there), Some(list[1]));
+        assert_eq!(player.standing("a", &there).collect::<Vec<_>>(), [list[1]]);
+        assert_eq!(player.form(ids[1], &there), list[1]);
         assert!(list[1] != ids[1]);
     }
 

@@ -21,7 +21,8 @@ impl Replay<'_> {
         let by = self.summarise(index, state);
         let summary = self.summary(index, compaction);
         let list = self.ledger().list(state.held);
-        let preserved = self.preserved(compaction, &list);
+        let mut preserved = state.head.list();
+        preserved.extend(self.preserved(compaction, &list));
         state.era = self.era();
         if summary.is_empty() {
             let message =
@@ -154,9 +155,7 @@ impl Replay<'_> {
             return Vec::new();
         }
         let kept = self.line(line);
-        let left = |(call, segment): &(String, SegmentId)| {
-            self.player.standing(call, there).unwrap_or(*segment)
-        };
+        let left = |&(_, segment): &(String, SegmentId)| self.player.form(segment, there);
         kept.answers.iter().map(left).chain(kept.rest.iter().copied()).collect()
     }
 }

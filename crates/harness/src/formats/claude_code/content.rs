@@ -1,6 +1,6 @@
 //! What the blocks of a message are as text.
 use pleach_tree::Part;
-use serde_json::Value;
+use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use crate::core::block::{Content, ContentBlock, joined, text_of};
@@ -65,6 +65,23 @@ fn called(block: &ContentBlock) -> String {
     )
 }
 
+/// Puts inputs as the model wrote them into its tool calls, by their ids: the message has them as
+/// the harness ran them. False where they are no object.
+pub(super) fn write_inputs(content: &mut Content, inputs: &RawValue) -> bool {
+    let Ok(mut inputs) = serde_json::from_str::<FxHashMap<String, Box<RawValue>>>(inputs.get())
+    else {
+        return false;
+    };
+    if let Content::Blocks(blocks) = content {
+        for block in blocks.iter_mut().filter(|block| block.kind == "tool_use") {
+            if let Some(input) = block.id.as_ref().and_then(|id| inputs.remove(id)) {
+                block.input = Some(input);
+            }
+        }
+    }
+    true
+}
+
 /// The results and the text blocks of a user line.
 pub(super) fn given(content: Content) -> Given {
     let mut given = Given::default();
@@ -89,38 +106,9 @@ pub(super) fn given(content: Content) -> Given {
     given
 }
 
-/// The text of an attachment line: its prompt or content where that is text, else the JSON of the
-/// attachment.
-pub(super) fn attachment(raw: &RawValue) -> String {
-    let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw.get().into() };
-    let text =
-        |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
-    for key in ["prompt", "content"] {
-        let found = match value.get(key) {
-            Some(Value::Array(parts)) => {
-                parts.iter().map(text).collect::<Option<Vec<_>>>().map(|texts| texts.join("\n"))
-            }
-            part => part.and_then(Value::as_str).map(str::to_owned),
-        };
-        if let Some(found) = found {
-            return found;
-        }
-    }
-    wording::leave_out_data("", &mut value);
-    value.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_attachment_is_its_text_where_it_has_one() {
-        let of = |json: &str| attachment(&RawValue::from_string(json.into()).unwrap());
-        assert_eq!(of(r#"{"type":"queued_command","prompt":"go on"}"#), "go on");
-        assert_eq!(of(r#"{"type":"hook","content":["a",{"type":"text","text":"b"}]}"#), "a\nb");
-        assert_eq!(of(r#"{"type":"todo","items":[1]}"#), r#"{"type":"todo","items":[1]}"#);
-    }
 
     #[test]
     fn an_image_keeps_its_media_type_and_says_how_much_data_is_left_out() {

@@ -2,10 +2,12 @@
 //! else.
 use std::sync::Arc;
 
-use pleach_tree::{Origin, Trigger};
+use pleach_tree::{Origin, Role, Trigger};
 
+use super::attachment::{Attached, Prompt, Sent, attached};
 use super::content::{self, Answer, Said};
 use super::line::{CompactMetadata, Line, MicrocompactMetadata};
+use super::transform::{Transformed, transformed};
 use crate::core::block::{self, Content};
 
 /// A line that has a place in the tree of parents.
@@ -27,7 +29,10 @@ pub(super) enum Body {
     /// Nothing: it only links its children to its parent.
     Link,
     Assistant(Assistant),
+    /// What the harness itself says in the model's place, one text a block.
+    Notice(Vec<String>),
     User(User),
+    Prompt(Prompt),
     Clearing(Clearing),
     Boundary(Box<Boundary>),
 }
@@ -39,6 +44,8 @@ pub(super) struct Assistant {
     pub(super) model: Option<Arc<str>>,
     pub(super) said: Vec<Said>,
     pub(super) input_tokens: Option<u64>,
+    /// Where in the request the thinking stood that the API took out, where that is recorded.
+    pub(super) dropped: Option<Vec<String>>,
 }
 
 /// What stands in a human's place.
@@ -46,6 +53,7 @@ pub(super) struct Assistant {
 pub(super) struct User {
     pub(super) answers: Vec<Answer>,
     pub(super) texts: Vec<String>,
+    pub(super) role: Role,
     pub(super) origin: Origin,
     /// A prompt opens a branch of its own where the conversation went back; anything else hangs on
     /// what it follows.
@@ -58,8 +66,10 @@ pub(super) enum UserKind {
     Prompt,
     /// A command or notice of the harness that is recorded like a prompt.
     Command,
-    /// Meta text, an attachment, or a result.
+    /// Meta text or a result.
     Hanging,
+    /// What the harness attaches to a turn.
+    Attachment,
     /// The summary of a compaction.
     Summary,
 }
@@ -87,11 +97,18 @@ pub(super) struct Boundary {
 }
 
 /// What is wrong with a line by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Flaw {
     NoUuid,
     NoMessageId,
     OddContent,
+    OddInputs,
+    /// An attachment of a type of which it is not known what was sent.
+    Unsent(String),
+    /// One of a type whose words are the harness's known ones.
+    Worded(String),
+    /// A change of a request, of a type that is not known.
+    Transformed(String),
 }
 
 /// Starts of text that the harness itself writes into a human's place.
@@ -106,6 +123,14 @@ const COMMANDS: [&str; 9] = [
     "<bash-stdout>",
     "[Request interrupted by user",
 ];
+
+/// The model of messages that no model sampled.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// Whether a text in a human's place is the harness's own.
+pub(super) fn is_command(text: &str) -> bool {
+    COMMANDS.iter().any(|start| text.starts_with(start))
+}
 
 impl LogEntry {
     /// Keeps what contexts are made of; `None` for a line that stands outside the tree of parents.
@@ -145,9 +170,7 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
         (Some("system"), Some("local_command")) => {
             hanging(block::joined(line.content.unwrap_or_default()))
         }
-        (Some("attachment"), _) => {
-            line.attachment.map_or(Body::Link, |raw| hanging(content::attachment(&raw)))
-        }
+        (Some("attachment"), _) => attachment(&line, flaws),
         (Some("system"), Some("compact_boundary")) => {
             boundary(line.logical_parent_uuid, line.compact_metadata.unwrap_or_default())
         }
@@ -159,22 +182,36 @@ fn body(line: Line, uuid: &Arc<str>, subagent: bool, flaws: &mut Vec<Flaw>) -> B
 }
 
 fn assistant(line: Line, uuid: &Arc<str>, flaws: &mut Vec<Flaw>) -> Body {
-    let message = line.message.unwrap_or_default();
-    if line.is_api_error_message == Some(true) || message.model.as_deref() == Some("<synthetic>") {
+    let mut message = line.message.unwrap_or_default();
+    if line.is_api_error_message == Some(true) {
         return Body::Link;
     }
     if matches!(message.content, Content::Odd | Content::Absent) {
         flaws.push(Flaw::OddContent);
     }
+    if message.model.as_deref() == Some(SYNTHETIC) {
+        return Body::Notice(message.content.texts());
+    }
+    if let Some(inputs) = line.wire_tool_inputs
+        && !content::write_inputs(&mut message.content, &inputs)
+    {
+        flaws.push(Flaw::OddInputs);
+    }
     let id = message.id.map(Arc::from).unwrap_or_else(|| {
         flaws.push(Flaw::NoMessageId);
         Arc::clone(uuid)
+    });
+    let transformed = message.input_transformations.as_deref().and_then(transformed);
+    let transformed = transformed.map(|Transformed { dropped, unknown }| {
+        flaws.extend(unknown.map(Flaw::Transformed));
+        dropped
     });
     Body::Assistant(Assistant {
         message: id,
         model: message.model.map(Arc::from),
         said: content::said(message.content),
         input_tokens: message.usage.map(|usage| usage.input()).filter(|&tokens| tokens > 0),
+        dropped: transformed,
     })
 }
 
@@ -188,10 +225,7 @@ fn user(line: Line, subagent: bool, flaws: &mut Vec<Flaw>) -> Body {
         flaws.push(Flaw::OddContent);
     }
     let given = content::given(message.content);
-    let command = given
-        .texts
-        .first()
-        .is_some_and(|text| COMMANDS.iter().any(|start| text.starts_with(start)));
+    let command = given.texts.first().is_some_and(|text| is_command(text));
     let kind = match () {
         () if summary => UserKind::Summary,
         () if line.is_meta == Some(true) || !given.answers.is_empty() => UserKind::Hanging,
@@ -200,13 +234,30 @@ fn user(line: Line, subagent: bool, flaws: &mut Vec<Flaw>) -> Body {
     };
     let origin =
         if kind == UserKind::Prompt && !subagent { Origin::Human } else { Origin::Harness };
-    Body::User(User { answers: given.answers, texts: given.texts, origin, kind })
+    Body::User(User { answers: given.answers, texts: given.texts, role: Role::User, origin, kind })
+}
+
+fn attachment(line: &Line, flaws: &mut Vec<Flaw>) -> Body {
+    let Some(raw) = &line.attachment else { return Body::Link };
+    let Sent { role, origin, texts, worded } =
+        match attached(raw, line.rendered.as_deref(), line.rendered_role.as_str()) {
+            Attached::Silent => return Body::Link,
+            Attached::Unknown(kind) => {
+                flaws.push(Flaw::Unsent(kind));
+                return Body::Link;
+            }
+            Attached::Prompt(prompt) => return Body::Prompt(prompt),
+            Attached::Sent(sent) => sent,
+        };
+    flaws.extend(worded.map(Flaw::Worded));
+    Body::User(User { answers: Vec::new(), texts, role, origin, kind: UserKind::Attachment })
 }
 
 fn hanging(text: String) -> Body {
     Body::User(User {
         answers: Vec::new(),
         texts: vec![text],
+        role: Role::User,
         origin: Origin::Harness,
         kind: UserKind::Hanging,
     })

@@ -4,6 +4,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::copies::ForkedFrom;
@@ -31,7 +32,15 @@ pub(super) struct Line {
     pub(super) version: Option<String>,
     pub(super) message: Option<Message>,
     pub(super) content: Option<Content>,
+    /// What happened to the queue of prompts, and why.
+    pub(super) operation: Value,
+    pub(super) reason: Value,
     pub(super) attachment: Option<Box<RawValue>>,
+    /// What was sent of the attachment, since version 2.1.260.
+    pub(super) rendered: Option<Box<RawValue>>,
+    pub(super) rendered_role: Value,
+    /// The inputs of tool calls as the model wrote them, by the calls' ids.
+    pub(super) wire_tool_inputs: Option<Box<RawValue>>,
     pub(super) compact_metadata: Option<CompactMetadata>,
     pub(super) microcompact_metadata: Option<MicrocompactMetadata>,
 }
@@ -44,6 +53,8 @@ pub(super) struct Message {
     pub(super) model: Option<String>,
     pub(super) content: Content,
     pub(super) usage: Option<Usage>,
+    /// What the API changed in the request, since version 2.1.260.
+    pub(super) input_transformations: Option<Box<RawValue>>,
 }
 
 /// What the API says a call took in.

@@ -1,4 +1,9 @@
 //! Which line follows which, and in which conversation.
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::entry::{Body, UserKind};
 use super::load::{Fork, SessionLog};
 use super::preserve::{self, Compaction};
 
@@ -32,10 +37,15 @@ pub(super) struct Links {
     pub(super) conversation: Vec<usize>,
     pub(super) conversations: Vec<Conversation>,
     pub(super) compactions: Vec<Compaction>,
+    /// The lines that reminders of summarisers' files stand behind.
+    behind: FxHashMap<usize, usize>,
 }
 
 /// Room between the places of two lines, for preserved lines that were written late.
 const STEP: u64 = 1 << 24;
+
+/// Room behind the place of a line, for what another file says was sent with it.
+pub(super) const BEHIND: u64 = 1 << 20;
 
 enum Raw {
     None,
@@ -49,14 +59,21 @@ impl Links {
     /// Finds the parent of every entry; a parent that is missing is a fault.
     pub(super) fn new(session: &mut SessionLog) -> Self {
         let count = session.entries.len();
-        let (conversation, conversations) = conversations(session);
+        let mut sorted = Sorted::default();
+        sorted.sort(session);
         let mut links = Self {
             parent: vec![None; count],
             place: (1..=count as u64).map(|at| at * STEP).collect(),
-            conversation,
-            conversations,
+            conversation: sorted.of,
+            conversations: sorted.all,
             compactions: Vec::new(),
+            behind: sorted.behind,
         };
+        for (behind, lines) in sorted.reminders {
+            for (rank, line) in (1..BEHIND).zip(lines) {
+                links.place[line] = links.place[behind] + rank;
+            }
+        }
         for conversation in 0..links.conversations.len() {
             links.link(session, conversation);
         }
@@ -74,8 +91,11 @@ impl Links {
                 Raw::None => None,
                 Raw::Here(parent) => Some(parent),
                 Raw::Elsewhere(parent) => {
+                    let place = |entry: usize| self.place[entry];
                     let inherits = &mut self.conversations[conversation].inherits;
-                    *inherits = (*inherits).max(Some(parent));
+                    if inherits.is_none_or(|other| place(other) < place(parent)) {
+                        *inherits = Some(parent);
+                    }
                     previous
                 }
                 Raw::Dangling => {
@@ -99,8 +119,7 @@ impl Links {
     fn inherit(&mut self, session: &mut SessionLog) {
         for file in 0..session.files.len() {
             let Some(Fork { uuid, at }) = session.files[file].fork.take() else { continue };
-            let found =
-                (0..session.files.len() as u32).find_map(|other| session.find(other, &uuid));
+            let found = session.find_anywhere(&uuid);
             match found.filter(|&entry| file > 0 && self.conversation[entry] != file) {
                 Some(entry) => {
                     let conversation = &mut self.conversations[file];
@@ -119,6 +138,9 @@ impl Links {
     fn raw_parent(&self, session: &SessionLog, entry: usize) -> Raw {
         let line = &session.entries[entry];
         let Some(uuid) = &line.parent else { return Raw::None };
+        if let Some(&behind) = self.behind.get(&entry) {
+            return Raw::Here(behind);
+        }
         match session.find(line.file, uuid) {
             Some(parent) if parent == entry => Raw::Dangling,
             Some(parent) if self.conversation[parent] == self.conversation[entry] => {
@@ -127,9 +149,7 @@ impl Links {
             Some(parent) if self.conversation[entry] != 0 => Raw::Elsewhere(parent),
             Some(_) => Raw::Dangling,
             None if line.file == 0 => Raw::Dangling,
-            None => (0..session.files.len() as u32)
-                .find_map(|file| session.find(file, uuid))
-                .map_or(Raw::Dangling, Raw::Elsewhere),
+            None => session.find_anywhere(uuid).map_or(Raw::Dangling, Raw::Elsewhere),
         }
     }
 
@@ -160,37 +180,115 @@ impl Links {
     }
 }
 
-/// Sorts lines into the main conversation, one for each other file, and one for each sidechain in
+/// Lines sorted into the main conversation, one for each other file, and one for each sidechain in
 /// the main file.
-fn conversations(session: &SessionLog) -> (Vec<usize>, Vec<Conversation>) {
-    let mut all = vec![Conversation::new("main".into())];
-    for file in session.files.iter().skip(1) {
-        let taken = |name: &str| all.iter().any(|conversation| conversation.name == name);
-        let more = (2..).map(|count| format!("{}-{count}", file.stem));
-        let name = std::iter::once(file.stem.clone())
-            .chain(more)
-            .find(|name| !taken(name))
-            .unwrap_or_default();
-        all.push(Conversation::new(name));
-    }
-    let main = session.entries.iter().filter(|entry| entry.file == 0);
-    let only_sidechains = main.clone().all(|entry| entry.sidechain);
-    let mut of = Vec::with_capacity(session.entries.len());
-    for (index, entry) in session.entries.iter().enumerate() {
-        let conversation = if entry.file > 0 || !entry.sidechain || only_sidechains {
-            entry.file as usize
-        } else {
-            let parent = entry.parent.as_deref().and_then(|uuid| session.find(0, uuid));
-            match parent.filter(|&parent| parent < index).map(|parent| of[parent]) {
-                Some(conversation) if conversation != 0 => conversation,
-                _ => {
-                    all.push(Conversation::new(format!("sidechain-{}", entry.line)));
-                    all.len() - 1
+#[derive(Debug, Default)]
+struct Sorted {
+    /// The conversation of every line.
+    of: Vec<usize>,
+    all: Vec<Conversation>,
+    /// Lines of summarisers' files that stand in the conversation that is summarised, by the line
+    /// of it that they follow.
+    reminders: BTreeMap<usize, Vec<usize>>,
+    /// The line of it that each of them follows.
+    behind: FxHashMap<usize, usize>,
+    /// For a reminder that an earlier summariser's file has too, the line of that file.
+    first: FxHashMap<usize, usize>,
+}
+
+impl Sorted {
+    fn sort(&mut self, session: &mut SessionLog) {
+        self.all.push(Conversation::new("main".into()));
+        for file in session.files.iter().skip(1) {
+            let taken = |name: &str| self.all.iter().any(|conversation| conversation.name == name);
+            let more = (2..).map(|count| format!("{}-{count}", file.stem));
+            let name = std::iter::once(file.stem.clone())
+                .chain(more)
+                .find(|name| !taken(name))
+                .unwrap_or_default();
+            self.all.push(Conversation::new(name));
+        }
+        let main = session.entries.iter().filter(|entry| entry.file == 0);
+        let only_sidechains = main.clone().all(|entry| entry.sidechain);
+        let is_summariser =
+            |file: u32| self.all.get(file as usize).is_some_and(|file| file.summarizer);
+        let (summarisers, others): (Vec<usize>, Vec<usize>) = (0..session.entries.len())
+            .partition(|&index| is_summariser(session.entries[index].file));
+        self.of = vec![usize::MAX; session.entries.len()];
+        // What reminders stand behind has its conversation before them.
+        for index in others.into_iter().chain(summarisers) {
+            let entry = &session.entries[index];
+            let conversation = if entry.file > 0 {
+                self.reminds(session, index).unwrap_or(entry.file as usize)
+            } else if !entry.sidechain || only_sidechains {
+                0
+            } else {
+                let parent = entry.parent.as_deref().and_then(|uuid| session.find(0, uuid));
+                match parent.filter(|&parent| parent < index).map(|parent| self.of[parent]) {
+                    Some(conversation) if conversation != 0 => conversation,
+                    _ => {
+                        self.all.push(Conversation::new(format!("sidechain-{}", entry.line)));
+                        self.all.len() - 1
+                    }
                 }
+            };
+            self.of[index] = conversation;
+            self.all[conversation].entries.push(index);
+            if self.first.contains_key(&index) {
+                session.entries[index].body = Body::Link;
             }
-        };
-        of.push(conversation);
-        all[conversation].entries.push(index);
+        }
+        self.all.iter_mut().for_each(|conversation| conversation.entries.sort_unstable());
     }
-    (of, all)
+
+    /// The conversation whose requests hold a line of a summariser's file: a reminder that was sent
+    /// with a line of it, and that its own file does not have.
+    fn reminds(&mut self, session: &SessionLog, index: usize) -> Option<usize> {
+        let line = &session.entries[index];
+        let own = line.file as usize;
+        let user = line.user().filter(|_| self.all[own].summarizer)?;
+        // The last line before the call is what asks for the summary.
+        let next = session.entries.get(index + 1).filter(|next| next.file == line.file);
+        let asks = next.is_none_or(|next| next.user().is_none());
+        if asks || user.kind == UserKind::Prompt || !user.answers.is_empty() {
+            return None;
+        }
+        let parent = session.find_anywhere(line.parent.as_deref()?)?;
+        let parent = self.first.get(&parent).copied().unwrap_or(parent);
+        let conversation = self.of[parent];
+        if self.all.get(conversation).is_none_or(|there| there.summarizer) {
+            return None;
+        }
+        let behind = self.behind.get(&parent).copied().unwrap_or(parent);
+        let there = self.reminders.entry(behind).or_default();
+        let file = |line: usize| session.entries[line].file;
+        let repeats = |first: usize| {
+            self.first.iter().any(|(&line, &other)| other == first && file(line) == file(index))
+        };
+        let same = |&other: &usize| {
+            let texts = session.entries[other].user().map(|user| &user.texts);
+            texts == Some(&user.texts) && file(other) != file(index) && !repeats(other)
+        };
+        // A line that the conversation itself has of what was attached there.
+        let own = |&other: &usize| {
+            let entry = &session.entries[other];
+            let attached = entry.user().filter(|user| user.kind == UserKind::Attachment);
+            entry.parent == line.parent
+                && self.of[other] == conversation
+                && !repeats(other)
+                && attached.is_some_and(|attached| {
+                    let whole = user.texts.concat();
+                    attached.texts.iter().all(|text| whole.contains(text))
+                })
+        };
+        let known = there.iter().copied().find(same);
+        let known = known.or_else(|| (0..session.entries.len()).find(own));
+        if let Some(known) = known {
+            self.first.insert(index, known);
+            return None;
+        }
+        there.push(index);
+        self.behind.insert(index, behind);
+        Some(conversation)
+    }
 }

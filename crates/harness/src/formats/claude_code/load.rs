@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use pleach_tree::{Fidelity, JsonLines, Location, ReadOptions};
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::value::RawValue;
 
 use super::copies::Copies;
 use super::entry::{Flaw, LogEntry};
 use super::line::Line;
+use super::queue::Move;
 use crate::core::draft::Draft;
 use crate::core::input::stem;
 use crate::core::script::Spot;
@@ -70,6 +72,10 @@ pub(super) struct SessionLog {
     pub(super) entries: Vec<LogEntry>,
     /// The lines of sub-agents, of which one may begin with those of another.
     agents: FxHashSet<Arc<str>>,
+    /// The movements of the session's queue of prompts, while it is read.
+    pub(super) moves: Vec<Move>,
+    /// Whether the session writes a line for queued text that a turn takes in.
+    pub(super) queued_lines: bool,
     pub(super) draft: Draft,
     pub(super) copies: Copies,
 }
@@ -100,6 +106,8 @@ impl SessionLog {
             files: Vec::new(),
             entries: Vec::new(),
             agents: FxHashSet::default(),
+            moves: Vec::new(),
+            queued_lines: false,
             draft: Draft::new("claude-code", Fidelity::Message, options),
             copies: Copies::default(),
         }
@@ -126,10 +134,15 @@ impl SessionLog {
         let mut lines = JsonLines::new(reader, Arc::clone(&name), self.draft.options);
         let mut values: Vec<Line> = Vec::new();
         let mut unknown: BTreeMap<String, (u64, usize)> = BTreeMap::new();
+        let mut counted: BTreeMap<Flaw, (u64, usize)> = BTreeMap::new();
         while let Some(at) = lines.next_line(&mut values, &mut self.draft.report)? {
-            for line in values.drain(..) {
+            for mut line in values.drain(..) {
                 match line.kind.as_deref() {
                     Some("user" | "assistant" | "attachment") => {}
+                    Some("queue-operation") if self.files.len() == 1 => {
+                        self.queue(&mut line, &at);
+                        continue;
+                    }
                     Some("fork-context-ref") => {
                         self.fork(line, &at);
                         continue;
@@ -147,8 +160,11 @@ impl SessionLog {
                         unknown.entry(name).or_insert((at.line, 0)).1 += 1;
                     }
                 }
-                self.take(line, &at);
+                self.take(line, &at, &mut counted);
             }
+        }
+        if self.files.len() == 1 {
+            self.take_queued();
         }
         for (kind, (line, count)) in unknown {
             let message = format!(
@@ -156,7 +172,39 @@ impl SessionLog {
             );
             self.draft.warn(&Location::line(&name, line), "", "unknown-line-type", message);
         }
+        self.report_counted(&name, counted);
         Ok(())
+    }
+
+    /// Warns of what is told once for all lines of a file.
+    fn report_counted(&mut self, file: &Arc<str>, found: BTreeMap<Flaw, (u64, usize)>) {
+        for (flaw, (line, count)) in found {
+            let (key, code, message) = match flaw {
+                Flaw::Unsent(kind) => (
+                    "attachment.type",
+                    "unknown-attachment",
+                    format!(
+                        "what was sent of attachments of type {kind:?} ({count}) is neither recorded nor known to this adapter; they stand in no context"
+                    ),
+                ),
+                Flaw::Worded(kind) => (
+                    "attachment.type",
+                    "worded-attachment",
+                    format!(
+                        "attachments of type {kind:?} ({count}) are recorded as data; they stand in the words that the harness is known to use"
+                    ),
+                ),
+                Flaw::Transformed(kind) => (
+                    "message.input_transformations",
+                    "unknown-transformation",
+                    format!(
+                        "what changes of type {kind:?} ({count}) do to a request is not known to this adapter; contexts are as if there were none"
+                    ),
+                ),
+                _ => continue,
+            };
+            self.draft.warn(&Location::line(file, line), key, code, message);
+        }
     }
 
     fn fork(&mut self, line: Line, at: &Location) {
@@ -179,13 +227,15 @@ impl SessionLog {
         self.draft.fault(at, key, code, message);
     }
 
-    fn take(&mut self, mut line: Line, at: &Location) {
+    fn take(&mut self, mut line: Line, at: &Location, counted: &mut BTreeMap<Flaw, (u64, usize)>) {
         if self.draft.header.harness_version.is_none() {
             self.draft.header.harness_version.clone_from(&line.version);
         }
         let file = self.files.len() - 1;
         let number = u32::try_from(file).unwrap_or(u32::MAX);
         let forked = line.forked_from.take();
+        let queued = |raw: &RawValue| raw.get().contains(r#""queued_command""#);
+        self.queued_lines |= line.attachment.as_deref().is_some_and(queued);
         let (entry, flaws) = LogEntry::new(line, number, at.line, file > 0);
         for flaw in flaws {
             let (code, key, message) = match flaw {
@@ -204,6 +254,15 @@ impl SessionLog {
                     "message.content",
                     "the content is neither text nor blocks; it is taken as empty",
                 ),
+                Flaw::OddInputs => (
+                    "odd-inputs",
+                    "wireToolInputs",
+                    "the inputs are no object; those of the message are taken",
+                ),
+                Flaw::Unsent(_) | Flaw::Worded(_) | Flaw::Transformed(_) => {
+                    counted.entry(flaw).or_insert((at.line, 0)).1 += 1;
+                    continue;
+                }
             };
             self.draft.fault(at, key, code, message);
         }
@@ -254,6 +313,11 @@ impl SessionLog {
     /// The entry of a file with this uuid.
     pub(super) fn find(&self, file: u32, uuid: &str) -> Option<usize> {
         self.files.get(file as usize)?.by_uuid.get(uuid).copied()
+    }
+
+    /// The entry with this uuid of the first file that has one.
+    pub(super) fn find_anywhere(&self, uuid: &str) -> Option<usize> {
+        self.files.iter().find_map(|file| file.by_uuid.get(uuid).copied())
     }
 
     /// Where an entry was read, as segments have it.

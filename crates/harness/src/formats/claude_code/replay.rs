@@ -9,9 +9,11 @@ use pleach_tree::{ForkReason, GenerationId, Origin, Segment, SegmentId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::UserKind;
-use super::link::{Conversation, Links};
+use super::head::Head;
+use super::link::{BEHIND, Conversation, Links};
 use super::load::SessionLog;
 use super::summary::Summariser;
+use super::transform::Dropped;
 use super::turns::{TurnKind, Turns};
 use crate::core::ledger::{Held, Ledger};
 use crate::core::script::Player;
@@ -23,6 +25,10 @@ pub(super) struct State {
     pub(super) held: Option<Held>,
     /// What comes behind the context in the next request.
     pub(super) pending: Vec<Pending>,
+    /// The system prompt and the tools, where they are recorded.
+    pub(super) head: Head,
+    /// What requests hold and the model does not see.
+    pub(super) dropped: Rc<[Dropped]>,
     /// The model of the last call.
     pub(super) model: Option<Arc<str>>,
     /// The stretch between compactions, whose unrecorded part is taken as constant.
@@ -55,6 +61,8 @@ pub(super) struct Replay<'s> {
     pub(super) counted: Vec<Counted>,
     pub(super) eras: usize,
     pub(super) lines: FxHashMap<usize, Rc<LineSegments>>,
+    /// The heads of requests that are written, by their lines.
+    pub(super) heads: FxHashMap<usize, Head>,
     pub(super) player: Player,
     /// Segments of lines that a compaction put into a context although they had left it.
     pub(super) brought_back: FxHashSet<SegmentId>,
@@ -98,6 +106,7 @@ impl<'s> Replay<'s> {
             counted: Vec::new(),
             eras: 0,
             lines: FxHashMap::default(),
+            heads: FxHashMap::default(),
             player: Player::new(false),
             brought_back: FxHashSet::default(),
             quoted: FxHashMap::default(),
@@ -158,7 +167,7 @@ impl<'s> Replay<'s> {
         let mut state =
             self.turn_at(start).and_then(|turn| self.after.get(&turn)).cloned().unwrap_or_default();
         // What hangs on the turn and was written later came after the conversation had begun.
-        self.flush(&mut state, self.links.place[start] + 1);
+        self.flush(&mut state, self.links.place[start] + BEHIND);
         state.pending.clear();
         state
     }
@@ -268,6 +277,26 @@ impl<'s> Replay<'s> {
         }
     }
 
+    /// Whether the branch that a turn opens begins with attachments, before any call of its own.
+    fn attaches(&self, turn: usize) -> bool {
+        let mut open = vec![turn];
+        while let Some(turn) = open.pop() {
+            let record = &self.turns.turns[turn];
+            if !matches!(record.kind, TurnKind::Line) {
+                continue;
+            }
+            let attached = record.items.iter().any(|item| {
+                let user = self.session.entries[item.entry].user();
+                user.is_some_and(|user| user.kind == UserKind::Attachment)
+            });
+            if attached {
+                return true;
+            }
+            open.extend_from_slice(&record.children);
+        }
+        false
+    }
+
     /// What goes on from a turn; the first branch continues it, every later one is a fork.
     fn children(&mut self, turn: usize, mut state: State) -> Vec<Ready> {
         let turns = self.turns;
@@ -281,7 +310,12 @@ impl<'s> Replay<'s> {
             }
             [only] => vec![Ready { turn: *only, state, fork: None }],
             [first, ..] => {
+                let loose = match children.iter().any(|&child| self.attaches(child)) {
+                    true => self.loose(&mut state),
+                    false => Vec::new(),
+                };
                 self.flush(&mut state, self.place(*first));
+                state.pending.extend(loose);
                 let call = |turn: usize| matches!(turns.turns[turn].kind, TurnKind::Call(_));
                 let fork = |rank: usize, turn: usize| match rank {
                     0 => None,

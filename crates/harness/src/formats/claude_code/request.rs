@@ -6,7 +6,7 @@ use pleach_tree::{By, Origin, Part, ReplacementKind, Role, Segment, SegmentId, T
 use rustc_hash::FxHashSet;
 
 use super::content::Said;
-use super::entry::{Body, Clearing};
+use super::entry::{Body, Clearing, UserKind};
 use super::replay::{LineSegments, Pending, Replay, State, What};
 use super::summary::cut;
 use crate::core::script::{Call, Change, Site, Swap, result, text};
@@ -23,8 +23,8 @@ const CLEARED: &str = "[Old tool result content cleared]";
 const LARGE: u64 = 2_000;
 
 impl Replay<'_> {
-    /// Puts into the context what was written before `place`, results before other lines of the
-    /// same run.
+    /// Puts into the context what was written before `place`: of a run of lines the results first,
+    /// then attachments, which go up to the last result or answer, then everything else.
     pub(super) fn flush(&mut self, state: &mut State, place: u64) {
         let pending = std::mem::take(&mut state.pending);
         let (mut now, later): (Vec<Pending>, Vec<Pending>) =
@@ -32,6 +32,11 @@ impl Replay<'_> {
         state.pending = later;
         now.sort_by_key(|pending| pending.place);
         let mut run = Vec::new();
+        for pending in &now {
+            if let What::Line(entry) = pending.what {
+                self.record_head(state, entry);
+            }
+        }
         for pending in now {
             if let What::Line(entry) = pending.what
                 && pending.place >= place
@@ -46,26 +51,65 @@ impl Replay<'_> {
                     self.append(state, std::mem::take(&mut run));
                     self.clear(state, entry);
                 }
+                // What stands before it stays there, and a run begins with it as with an answer.
+                What::Line(entry) if self.is_notice(entry) => {
+                    self.append(state, std::mem::replace(&mut run, vec![pending.what]));
+                }
                 what => run.push(what),
             }
         }
         self.append(state, run);
     }
 
+    /// Takes out of what is pending the lines that attachments of branches go before: those behind
+    /// the last result or answer.
+    pub(super) fn loose(&self, state: &mut State) -> Vec<Pending> {
+        let is_loose = |what: &What| match what {
+            What::Output(_) => false,
+            What::Line(entry) => {
+                let line = &self.session.entries[*entry];
+                matches!(line.body, Body::Prompt(_))
+                    || line.user().is_some_and(|user| user.answers.is_empty())
+                        && !self.answers(*entry)
+            }
+        };
+        let firm = state.pending.iter().filter(|pending| !is_loose(&pending.what));
+        let last = firm.map(|pending| pending.place).max().unwrap_or_default();
+        let pending = std::mem::take(&mut state.pending);
+        let (loose, firm) = pending.into_iter().partition(|pending| pending.place > last);
+        state.pending = firm;
+        loose
+    }
+
+    /// Whether a line that is written already answers a call.
+    fn answers(&self, entry: usize) -> bool {
+        self.lines.get(&entry).is_some_and(|line| !line.answers.is_empty())
+    }
+
     fn append(&mut self, state: &mut State, run: Vec<What>) {
-        let (mut output, mut answers, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut output, mut answers) = (Vec::new(), Vec::new());
+        let (mut beside, mut attached, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for what in run {
             match what {
                 What::Output(segments) => output.extend_from_slice(&segments),
+                What::Line(entry) if self.is_notice(entry) => {
+                    output.extend_from_slice(&self.line(entry).rest);
+                }
                 What::Line(entry) => {
                     let line = self.line(entry);
                     answers.extend(line.answers.iter().map(|&(_, segment)| segment));
-                    rest.extend_from_slice(&line.rest);
+                    let place = match self.session.entries[entry].user() {
+                        Some(user) if user.kind == UserKind::Attachment => &mut attached,
+                        _ if line.answers.is_empty() => &mut rest,
+                        _ => &mut beside,
+                    };
+                    place.extend_from_slice(&line.rest);
                 }
             }
         }
-        output.append(&mut answers);
-        output.append(&mut rest);
+        for mut part in [answers, beside, attached, rest] {
+            output.append(&mut part);
+        }
         if output.iter().any(|segment| self.brought_back.contains(segment)) {
             let there: FxHashSet<SegmentId> = self.ledger().list(state.held).into_iter().collect();
             output.retain(|segment| !there.contains(segment));
@@ -75,23 +119,38 @@ impl Replay<'_> {
         }
     }
 
-    /// The segments of a user line, written when they are first needed.
+    fn is_notice(&self, entry: usize) -> bool {
+        matches!(self.session.entries[entry].body, Body::Notice(_))
+    }
+
+    /// The segments of a user line or of a notice, written when they are first needed.
     pub(super) fn line(&mut self, entry: usize) -> Rc<LineSegments> {
         if let Some(line) = self.lines.get(&entry) {
             return Rc::clone(line);
         }
-        let Body::User(user) = &mut self.session.entries[entry].body else { return Rc::default() };
-        let (answers, texts, origin) =
-            (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts), user.origin);
         let key = Arc::clone(&self.session.entries[entry].uuid);
         let mut line = LineSegments::default();
+        let body = &mut self.session.entries[entry].body;
+        let (answers, texts, author) = match body {
+            Body::User(user) => {
+                let (answers, texts) =
+                    (std::mem::take(&mut user.answers), std::mem::take(&mut user.texts));
+                (answers, texts, (user.role, user.origin))
+            }
+            Body::Notice(texts) => {
+                (Vec::new(), std::mem::take(texts), (Role::Assistant, Origin::Harness))
+            }
+            _ => return Rc::default(),
+        };
         for answer in answers {
             let segment = result(&answer.call, answer.text, answer.is_error);
             let id = self.write(entry, &answer.call, segment);
             line.answers.push((answer.call, id));
         }
         for part in texts {
-            line.rest.push(self.write(entry, &key, text(Role::User, origin, part)));
+            let mut segment = text(author.0, author.1, part);
+            segment.part = (author.0 == Role::Assistant).then_some(Part::Content);
+            line.rest.push(self.write(entry, &key, segment));
         }
         let line = Rc::new(line);
         self.lines.insert(entry, Rc::clone(&line));
@@ -102,17 +161,25 @@ impl Replay<'_> {
     pub(super) fn call(&mut self, turn: usize, lines: &[usize], state: &mut State, origin: Origin) {
         let place = self.place(turn);
         self.flush(state, place);
-        let (mut call, mut tokens) = (Call::default(), None);
+        let (mut call, mut tokens, mut dropped) = (Call::default(), None, None);
         // Each line with the end of what it says, and of that the segments that summaries quote.
         let (mut ends, mut quoted) = (Vec::with_capacity(lines.len()), Vec::new());
         for &line in lines {
             let Body::Assistant(assistant) = &mut self.session.entries[line].body else { continue };
             tokens = assistant.input_tokens.or(tokens);
             call.model = assistant.model.clone().or(call.model);
+            dropped = assistant.dropped.take().or(dropped);
             let said = std::mem::take(&mut assistant.said);
             let key = Arc::clone(&assistant.message);
             self.said(turn, (line, &key), said, origin, (&mut call.output, &mut quoted));
             ends.push((line, call.output.len()));
+        }
+        let reasons = call
+            .output
+            .iter()
+            .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy);
+        if let Some(paths) = dropped {
+            self.drop_thinking(state, lines[0], &paths);
         }
         let model = call.model.clone();
         let spot = self.session.spot(lines[0]);
@@ -147,10 +214,13 @@ impl Replay<'_> {
         self.generations.insert(turn, generation);
         let (context_bytes, context_segments) = self.ledger().extent(called.held);
         let (thread, era) = (Arc::clone(&self.threads[turn]), state.era);
+        let whole = state.head.is_whole();
         self.counted.extend(tokens.map(|tokens| Counted {
             generation,
             thread,
             era,
+            whole,
+            reasons,
             context_bytes,
             context_segments,
             tokens,
@@ -209,7 +279,7 @@ impl Replay<'_> {
         let mut pointed = FxHashSet::default();
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
-            let hole = self.player.standing(&call, &there);
+            let hole = self.player.standing(&call, &there).next();
             let large = hole.filter(|&hole| pointers && self.ledger().size(hole) >= LARGE);
             pointed.extend(large);
             let words = large.map_or_else(|| CLEARED.into(), |_| pointer_text(&call));

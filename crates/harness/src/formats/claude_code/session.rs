@@ -164,10 +164,19 @@ fn report_usage(
         }
         for call in era.calls.iter().filter(|call| call.deviates) {
             if let Some(line) = head(call.generation) {
-                let message = format!(
+                let mut message = format!(
                     "the API counted {} input tokens where the reconstructed request has about {:.0}",
                     call.recorded_tokens, call.expected_tokens
                 );
+                if let Some(jump) = era.jumps.iter().find(|jump| jump.generation == call.generation)
+                {
+                    let more = if jump.tokens > 0.0 { "more" } else { "fewer" };
+                    message += &format!(
+                        "; every request from here on has about {:.0} {more}, {}",
+                        jump.tokens.abs(),
+                        jump.cause
+                    );
+                }
                 session.warn(line, "message.usage", "usage-deviates", message);
             }
         }

@@ -54,7 +54,8 @@ pub(super) struct Turns {
     /// Calls that another conversation has, each with the turn that it repeats.
     pub(super) clones: FxHashMap<usize, usize>,
     by_message: FxHashMap<(usize, Arc<str>), usize>,
-    by_call: FxHashMap<(usize, String), usize>,
+    /// The turns that make a call of an id, in their order: some providers count ids anew.
+    by_call: FxHashMap<(usize, String), Vec<usize>>,
 }
 
 impl Turns {
@@ -120,7 +121,10 @@ impl Turns {
                 }
             }
             for call in assistant.said.iter().filter_map(|said| said.call.clone()) {
-                self.by_call.entry((conversation, call)).or_insert(turn);
+                let callers = self.by_call.entry((conversation, call)).or_default();
+                if !callers.contains(&turn) {
+                    callers.push(turn);
+                }
             }
         }
         for entry in anew {
@@ -173,22 +177,44 @@ impl Turns {
         let mut answered = FxHashSet::default();
         for &entry in order {
             let conversation = links.conversation[entry];
+            let mut caller = None;
             let turn = match &session.entries[entry].body {
                 _ if self.of[entry].is_some() => continue,
                 Body::User(user) => {
-                    let call = user
-                        .answers
-                        .iter()
-                        .find_map(|answer| self.by_call.get(&(conversation, answer.call.clone())));
-                    call.copied().unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
+                    let place = links.place[entry];
+                    let mut answers = user.answers.iter();
+                    caller = answers.find_map(|answer| {
+                        self.caller(links, conversation, &answer.call, place, &answered)
+                    });
+                    caller.unwrap_or_else(|| self.add(TurnKind::Line, conversation, entry))
                 }
-                Body::Clearing(_) => self.add(TurnKind::Line, conversation, entry),
+                Body::Clearing(_) | Body::Notice(_) | Body::Prompt(_) => {
+                    self.add(TurnKind::Line, conversation, entry)
+                }
                 Body::Link | Body::Assistant(_) | Body::Boundary(_) => continue,
             };
             self.of[entry] = Some(turn);
             self.turns[turn].items.push(Item { entry, always: true });
-            drop_repeated(session, entry, conversation, &mut answered);
+            drop_repeated(session, entry, (conversation, caller), &mut answered);
         }
+    }
+
+    /// The turn whose call a result at `place` answers: the newest one above that is open; where
+    /// none is, the first one behind, as a result may be written late, else the newest of all.
+    fn caller(
+        &self,
+        links: &Links,
+        conversation: usize,
+        call: &str,
+        place: u64,
+        answered: &FxHashSet<(Caller, String)>,
+    ) -> Option<usize> {
+        let callers = self.by_call.get(&(conversation, call.to_owned()))?;
+        let is_open =
+            |&turn: &usize| !answered.contains(&((conversation, Some(turn)), call.to_owned()));
+        let open = || callers.iter().copied().filter(is_open);
+        let above = |&turn: &usize| links.place[self.turns[turn].head] < place;
+        open().rev().find(above).or_else(|| open().next()).or(callers.last().copied())
     }
 
     /// Gives lines that bring nothing the turn of their parent.
@@ -322,7 +348,7 @@ impl Turns {
                     session.entries[above].user().is_none_or(|user| user.answers.is_empty())
                 })
             }
-            Some(UserKind::Hanging) | None => false,
+            Some(UserKind::Hanging | UserKind::Attachment) | None => false,
         }
     }
 
@@ -363,17 +389,20 @@ impl Turns {
     }
 }
 
+/// Who made a call: a turn of a conversation, where it is known.
+type Caller = (usize, Option<usize>);
+
 /// Takes out results of calls that an earlier line has answered.
 fn drop_repeated(
     session: &mut SessionLog,
     entry: usize,
-    conversation: usize,
-    answered: &mut FxHashSet<(usize, String)>,
+    caller: Caller,
+    answered: &mut FxHashSet<(Caller, String)>,
 ) {
     let Body::User(user) = &mut session.entries[entry].body else { return };
     let mut repeated = Vec::new();
     user.answers.retain(|answer| {
-        let new = answered.insert((conversation, answer.call.clone()));
+        let new = answered.insert((caller, answer.call.clone()));
         if !new {
             repeated.push(answer.call.clone());
         }
