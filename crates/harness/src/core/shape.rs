@@ -1,4 +1,5 @@
 //! What a value looks like from outside, which is all that detection needs.
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -35,6 +36,17 @@ pub(crate) struct Shape {
 impl Shape {
     /// The shape of the first value in `text`, and whether all of it was there.
     pub(crate) fn of(text: &[u8]) -> (Self, Result<(), serde_json::Error>) {
+        let read = Self::of_json(text);
+        match &read.1 {
+            Err(error) if !error.is_eof() => match pleach_tree::without_constants(text) {
+                Cow::Owned(mended) => Self::of_json(&mended),
+                Cow::Borrowed(_) => read,
+            },
+            _ => read,
+        }
+    }
+
+    fn of_json(text: &[u8]) -> (Self, Result<(), serde_json::Error>) {
         let mut shape = Self::default();
         let mut json = serde_json::Deserializer::from_slice(text);
         let whole =
