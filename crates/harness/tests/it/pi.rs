@@ -139,7 +139,7 @@ fn faults(entries: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn entries_that_hang_nowhere_and_ids_that_stand_twice_are_faults() {
+fn entries_that_hang_nowhere_are_faults_and_those_that_stand_twice_are_one() {
     let gone = [
         user("u1", "", "hi"),
         says("a1", "u1", "x", "stop"),
@@ -159,13 +159,24 @@ fn entries_that_hang_nowhere_and_ids_that_stand_twice_are_faults() {
             && shown.contains("repeated-line: the entry u1 repeats one that stands above"),
         "{shown}"
     );
-    let twice = [user("u1", "", "hi"), user("u1", "", "ho"), says("a1", "u1", "x", "stop")];
-    assert_eq!(
-        faults(&twice.each_ref().map(String::as_str)),
-        [
-            "s.jsonl:3: id: duplicate-id: entry u1 stands above already with other content; the first is kept"
-        ]
-    );
+}
+
+#[test]
+fn an_id_that_several_entries_have_means_the_nearest_one_above() {
+    let marker = |parent: &str| entry("mark", parent, r#""type":"custom","customType":"end""#);
+    let entries = [
+        user("u1", "", "hi"),
+        says("a1", "u1", "x", "stop"),
+        marker("a1"),
+        user("u2", "mark", "on"),
+        says("a2", "u2", "y", "stop"),
+        marker("a2"),
+        user("u3", "mark", "and on"),
+        says("a3", "u3", "z", "stop"),
+        compaction("k", "a3", "mark"),
+        says("a4", "k", "end", "stop"),
+    ];
+    insta::assert_snapshot!(strict(&entries.each_ref().map(String::as_str)));
 }
 
 #[test]

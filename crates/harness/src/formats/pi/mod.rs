@@ -2,7 +2,8 @@
 //!
 //! # What a session becomes
 //! - **Entries** hang together by `parentId`; in version 1 each goes on from the one before it. A
-//!   second entry behind the same one is a branch: `main` is the branch of the last call, and what
+//!   second entry behind the same one is a branch (where several entries have one id, as markers of
+//!   extensions do, the nearest above is meant): `main` is the branch of the last call, and what
 //!   was given up is `main~1`, `main~2` and so on.
 //! - **Calls** are assistant messages. One that was aborted or failed is a call, but no later
 //!   request shows it. A tool call without a result is answered by the harness with a fixed text as
@@ -23,8 +24,8 @@
 //! what is sent of broken calls is read from versions of 2026.
 //!
 //! # What is a fault
-//! A parent or a first kept entry that is not there, two entries with one id, a second result for a
-//! call, a call with nothing before it.
+//! A parent or a first kept entry that is not there, a second result for a call, a call with nothing
+//! before it. A second entry of one id is a warning.
 mod line;
 mod message;
 mod session;

@@ -55,7 +55,9 @@ fn ids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, Harne
 #[derive(Default)]
 struct PiSession {
     version: u32,
-    entries: FxHashMap<String, Placed>,
+    /// Where the entries of each id stand, in the order of the file: a harness may give one id to
+    /// every marker of a kind, and what names it means the nearest above.
+    entries: FxHashMap<String, Vec<Placed>>,
     /// The ids of version 1, which counts entries.
     order: Vec<String>,
     last: Option<usize>,
@@ -126,19 +128,25 @@ impl PiSession {
         };
         self.order.push(id.clone());
         let content = script::content_of(&entry);
-        if let Some(first) = self.entries.get(&id) {
-            script.draft.repeated(&spot.at, "id", &format!("entry {id}"), first.content == content);
-            return;
+        if let Some(above) = self.entries.get(&id) {
+            if above.iter().any(|entry| entry.content == content) {
+                script.draft.repeated(&spot.at, "id", &format!("entry {id}"), true);
+                return;
+            }
+            let message = format!(
+                "entry {id} stands above already with other content; what names the id means the nearest one above"
+            );
+            script.draft.warn(&spot.at, "id", "id-twice", message);
         }
         let parent = if linear { self.last } else { self.parent(script, &entry, spot) };
         let node = self.entry(script, entry, &id, parent, spot);
-        self.entries.insert(id, Placed { node, own: node != parent, content });
+        self.entries.entry(id).or_default().push(Placed { node, own: node != parent, content });
         self.last = node;
     }
 
     fn parent(&mut self, script: &mut Script, entry: &Line, spot: &Spot) -> Option<usize> {
         let id = entry.parent_id.as_ref()?;
-        if let Some(entry) = self.entries.get(id) {
+        if let Some(entry) = self.entries.get(id).and_then(|entries| entries.last()) {
             return entry.node;
         }
         let message =
@@ -323,13 +331,15 @@ impl PiSession {
             (None, Some(index)) => self.order.get(index),
             (id, _) => id,
         };
-        let start = first.and_then(|id| self.entries.get(id)).and_then(|entry| match entry.node {
+        let on_path = |entry: &Placed| match entry.node {
             None => Some(0),
             // An entry that brings nothing stands behind the node before it.
             Some(node) => {
                 path.iter().position(|&other| other == node).map(|at| at + usize::from(!entry.own))
             }
-        });
+        };
+        let named = first.and_then(|id| self.entries.get(id));
+        let start = named.and_then(|entries| entries.iter().rev().find_map(on_path));
         if start.is_none() {
             let message =
                 "the first kept entry is not in the file above; nothing but the summary is kept";
