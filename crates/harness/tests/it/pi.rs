@@ -180,6 +180,25 @@ fn an_id_that_several_entries_have_means_the_nearest_one_above() {
 }
 
 #[test]
+fn what_openclaw_wrote_in_the_place_of_an_answer_is_context_of_the_harness_and_no_call() {
+    let written = |id: &str, parent: &str, model: &str| {
+        let message = format!(
+            r#"{{"role":"assistant","provider":"openclaw","model":"{model}","stopReason":"stop","content":[{{"type":"text","text":"sent"}}]}}"#
+        );
+        entry(id, parent, &format!(r#""type":"message","message":{message}"#))
+    };
+    let entries = [
+        user("u1", "", "hi"),
+        says("a1", "u1", "sent", "stop"),
+        written("w1", "a1", "delivery-mirror"),
+        written("w2", "w1", "gateway-injected"),
+        user("u2", "w2", "on"),
+        says("a2", "u2", "y", "stop"),
+    ];
+    insta::assert_snapshot!(strict(&entries.each_ref().map(String::as_str)));
+}
+
+#[test]
 fn a_first_kept_entry_that_is_not_there_leaves_the_summary_alone() {
     let entries = [
         user("u1", "", "hi"),

@@ -29,6 +29,7 @@ pub(super) struct Line {
 pub(super) struct Message {
     pub(super) role: String,
     pub(super) content: Content,
+    pub(super) provider: Option<String>,
     pub(super) model: Option<String>,
     pub(super) stop_reason: Option<String>,
     pub(super) tool_call_id: Option<String>,
@@ -57,6 +58,12 @@ impl Line {
 }
 
 impl Message {
+    /// Whether the harness wrote it in the policy's place: OpenClaw notes so what it delivered to a
+    /// channel (`delivery-mirror`) and what a client put in (`gateway-injected`).
+    pub(super) fn is_of_harness(&self) -> bool {
+        self.role == "assistant" && self.provider.as_deref() == Some("openclaw")
+    }
+
     /// What a request shows for a command that a person ran.
     pub(super) fn ran(&self) -> String {
         let mut text = format!("Ran `{}`\n", self.command.as_deref().unwrap_or_default());

@@ -64,6 +64,8 @@ struct PiSession {
     /// Calls without a result, by the node behind which they are open.
     open: FxHashMap<usize, Vec<String>>,
     copied: Copied,
+    /// The first message that the harness wrote in the policy's place, and how many there are.
+    mirrored: Option<(Spot, u64)>,
 }
 
 /// Where an entry stands in the script.
@@ -219,6 +221,14 @@ impl PiSession {
                 Some(self.put(script, vec![ran], parent, spot))
             }
             "toolResult" => Some(self.result(script, message, parent, spot)),
+            "assistant" if message.is_of_harness() => {
+                let (_, count) = self.mirrored.get_or_insert_with(|| (spot.clone(), 0));
+                *count += 1;
+                let said = said(message.content).into_iter();
+                let said = said.map(|said| Segment { origin: Origin::Harness, ..said });
+                let segments = said.map(|said| spot.segment(id, said)).collect();
+                Some(self.put(script, segments, parent, spot))
+            }
             "assistant" => Some(self.call(script, message, id, parent, spot)),
             role => {
                 script.unknown(&format!("message of role {role}"), &spot.at);
@@ -373,6 +383,12 @@ impl PiSession {
     }
 
     fn finish(&self, script: &mut Script) {
+        if let Some((spot, count)) = &self.mirrored {
+            let message = format!(
+                "OpenClaw itself wrote what stands as answers here and below ({count}); they are context and no calls, although versions since May 2026 leave them out of requests"
+            );
+            script.draft.warn(&spot.at, "message.provider", "harness-message", message);
+        }
         let Some((name, spot)) = self.copied.from.as_ref().filter(|_| self.copied.calls > 0) else {
             return;
         };
