@@ -14,7 +14,7 @@ use pleach_tree::{ReadOptions, Record};
 
 use crate::core::format::Format;
 use crate::core::input::Member;
-use crate::core::shape::{Shape, shapes};
+use crate::core::shape::{LOOK_AT, Shape, shapes};
 use crate::{Conversion, HarnessError, Input};
 
 macro_rules! formats {
@@ -90,9 +90,6 @@ impl Harness {
         found.ok_or_else(|| HarnessError::UnknownName { name: name.into() })
     }
 }
-
-/// How much of a file is looked at.
-const LOOK_AT: u64 = 4 << 20;
 
 /// Tells from the first lines of a file, never from its name, which harness wrote it.
 ///

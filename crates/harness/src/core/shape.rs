@@ -7,6 +7,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use crate::HarnessError;
 use crate::core::input::Member;
 
+/// How much of a file is looked at; what tells a format may stand behind a long text, as the kind of
+/// an event does behind a system prompt.
+pub(crate) const LOOK_AT: u64 = 4 << 20;
+
 /// How deep a value is looked into, and how many of its keys are kept.
 const DEPTH: usize = 4;
 const ENTRIES: usize = 512;
@@ -186,12 +190,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
 /// Whether a file is of a format, by its content, for formats whose sessions are folders.
 pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
-    Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))
+    Ok(shapes(&member.start(LOOK_AT)?).any(|shape| mark(&shape)))
 }
 
 /// The shape of the first value in a file that has one.
 pub(crate) fn first_shape(member: &Member) -> Result<Option<Shape>, HarnessError> {
-    Ok(shapes(&member.start(1 << 16)?).next())
+    Ok(shapes(&member.start(LOOK_AT)?).next())
 }
 
 /// The shape of every line; one that goes on over the next lines, as in an indented document,

@@ -223,6 +223,28 @@ fn a_conversations_folder_is_read_in_the_order_of_its_numbers() {
 }
 
 #[test]
+fn a_folder_whose_first_event_is_long_or_damaged_is_known_by_what_stands_behind_it() {
+    let long = event("s", "", "agent", "").replace(
+        r#""kind":"""#,
+        &format!(
+            r#""system_prompt":{{"type":"text","text":"{}"}},"tools":[],"kind":"SystemPromptEvent""#,
+            "be good ".repeat(20_000)
+        ),
+    );
+    for (first, sound) in [(long.as_str(), true), ("", false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let events = folder.path().join("events");
+        std::fs::create_dir(&events).unwrap();
+        for (at, event) in [first, &user("u", "hi"), &says("a", "r1", "done")].iter().enumerate() {
+            std::fs::write(events.join(format!("event-{at:05}-x.json")), event).unwrap();
+        }
+        let shown = told_of(&Input::open(folder.path()).unwrap(), ReadOptions::STRICT);
+        assert!(shown.contains("a: Policy Content \"done\""), "{shown}");
+        assert_eq!(shown.contains("s: System Harness"), sound, "{shown}");
+    }
+}
+
+#[test]
 fn the_shared_log_ends_in_the_view_that_the_sdk_computes() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/transcripts/openhands");
