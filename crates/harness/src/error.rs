@@ -25,6 +25,16 @@ pub enum HarnessError {
         /// How far it was read, and what is wrong there.
         damage: String,
     },
+    /// An archive without its end, where its directory stands.
+    #[error(
+        "{file}: the archive is cut off behind {bytes} bytes: the directory at its end is not there; copy the file again, or rebuild what is whole with `zip -FF {file} --out whole.eval` and read that"
+    )]
+    CutArchive {
+        /// The file.
+        file: String,
+        /// How long it is.
+        bytes: u64,
+    },
     /// What was to be written could not be.
     #[error("cannot be written: {0}; choose another place")]
     Write(std::io::Error),
