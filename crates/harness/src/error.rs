@@ -84,6 +84,27 @@ pub enum HarnessError {
         /// The file.
         file: String,
     },
+    /// The file is of a program that is known, and that no adapter reads.
+    #[error("{file}: is {title}, which is known and not read; {instead}")]
+    Unread {
+        /// The file.
+        file: String,
+        /// What it is.
+        title: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// The file has one record over several lines where each stands on one.
+    #[error(
+        "{file}: is indented JSON, and {} has one record a line; put each on one with `jq -c . {file}` and give that",
+        .harness.title()
+    )]
+    Indented {
+        /// The file.
+        file: String,
+        /// Its format.
+        harness: Harness,
+    },
     /// A folder that is not one session.
     #[error("{file}: is a folder and not one session; name a file in it")]
     Folder {

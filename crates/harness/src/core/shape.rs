@@ -220,16 +220,50 @@ pub(crate) fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
                 && longer < LONGER
             {
                 longer += 1;
-                return Some(Shape::of(rest).0);
+                let (shape, whole) = Shape::of(rest);
+                // What stands inside a value is no value of the file.
+                at += match whole {
+                    Ok(()) => value_end(rest).map_or(rest.len(), |end| end - line.len()),
+                    Err(error) if error.is_eof() && is_inside(&rest[line.len()..]) => rest.len(),
+                    Err(_) => 0,
+                };
+                return Some(shape);
             }
             return Some(shape);
         }
     })
 }
 
+/// Where the first value of a text ends.
+fn value_end(text: &[u8]) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(values.byte_offset())
+}
+
+/// Whether the next line that holds anything is indented, as those inside a document are.
+fn is_inside(rest: &[u8]) -> bool {
+    let mut lines = rest.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.next().is_some_and(|line| line[0].is_ascii_whitespace())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_inside_an_indented_value_is_no_value_of_the_file() {
+        let keys = |text: &str| -> Vec<String> {
+            shapes(text.as_bytes())
+                .filter_map(|shape| Some(shape.entries.first()?.0.clone()))
+                .collect()
+        };
+        let document = "{\n \"a\": [\n  {\n   \"b\": 1\n  },\n  {\"c\": 2}\n ]\n}\n";
+        assert_eq!(keys(&format!("{document}{{\"d\":1}}\n")), ["a", "d"]);
+        assert_eq!(keys(&document[..40]), ["a"]);
+        // A line that breaks off hides nothing.
+        assert_eq!(keys("{\"a\":\"b\n\n{\"c\":1}\n"), ["a", "c"]);
+    }
 
     #[test]
     fn a_value_that_is_cut_off_is_known_as_far_as_it_goes() {
