@@ -17,6 +17,8 @@ use crate::core::ledger::{Held, Ledger};
 enum Slot {
     There(SegmentId),
     New(Box<Segment>),
+    /// A message that is told by its content and stands nowhere in the order of the list.
+    Told(Box<Segment>),
 }
 
 impl Play<'_> {
@@ -29,7 +31,7 @@ impl Play<'_> {
         for slot in slots {
             let id = match slot {
                 Slot::There(id) => id,
-                Slot::New(segment) => {
+                Slot::New(segment) | Slot::Told(segment) => {
                     let written = self.write(vec![*segment], spot);
                     self.written[at].extend_from_slice(&written);
                     written[0]
@@ -95,9 +97,10 @@ impl Play<'_> {
                         if segment.origin == Origin::Policy {
                             segment.origin = Origin::ExternalModel;
                         }
-                        slots.push(same.map_or(Slot::New(Box::new(segment)), |place| {
-                            Slot::There(before[place])
-                        }));
+                        slots.push(match same {
+                            Some(place) => Slot::There(before[place]),
+                            None => Slot::Told(Box::new(segment)),
+                        });
                     }
                     continue;
                 }
@@ -108,7 +111,32 @@ impl Play<'_> {
             }
         }
         slots.reverse();
+        self.moved(&mut slots, before, &by_print);
         slots
+    }
+
+    /// Finds messages that stand elsewhere now: where the order of a list does not tell what a
+    /// message was, it is the newest one of its content that no other one is.
+    fn moved(
+        &self,
+        slots: &mut [Slot],
+        before: &[SegmentId],
+        by_print: &FxHashMap<u64, Vec<usize>>,
+    ) {
+        let there = |slot: &Slot| match slot {
+            Slot::There(id) => Some(*id),
+            Slot::New(_) | Slot::Told(_) => None,
+        };
+        let mut taken: FxHashSet<SegmentId> = slots.iter().filter_map(there).collect();
+        for slot in slots.iter_mut().rev() {
+            let Slot::Told(segment) = slot else { continue };
+            let places = by_print.get(&content_number(std::slice::from_ref(segment.as_ref())));
+            let mut ids = places.into_iter().flatten().rev().map(|&place| before[place]);
+            if let Some(id) = ids.find(|&id| !taken.contains(&id) && self.says(id, segment)) {
+                taken.insert(id);
+                *slot = Slot::There(id);
+            }
+        }
     }
 
     /// What stands in the context for a segment.
@@ -157,6 +185,15 @@ impl Play<'_> {
             None => (held, before),
         };
         let Some(cut) = Cut::of(before, &after, |id| ledger.is_system(id)) else {
+            let held = match change.compacts.then(|| leaves(before, &after)).flatten() {
+                Some((list, gone, put)) => {
+                    let put = (!put.is_empty())
+                        .then(|| Replacement::new(change.kind, put, Place::AfterKept));
+                    let evict = Evict { replacement: put, ..change.evict(held, gone, by.clone()) };
+                    ledger.evict(held, evict, &list)
+                }
+                None => held,
+            };
             let replace = Replace::new(held.id, after).with_author(by);
             return ledger.replace(held, replace);
         };
@@ -203,6 +240,21 @@ fn swapped(
     let replacement = Replacement::new(ReplacementKind::Placeholder, put, Place::InPlace);
     let evict = Evict::new(ContextId(0), evicted).with_replacement(replacement);
     (!alone && !evict.evicted.is_empty()).then_some((list, evict))
+}
+
+/// What leaves where what stays changes its order, and what is put for it: the list without the one
+/// and with the other behind it, then each of the two; none where nothing leaves.
+fn leaves(
+    before: &[SegmentId],
+    after: &[SegmentId],
+) -> Option<(Vec<SegmentId>, Vec<SegmentId>, Vec<SegmentId>)> {
+    let (known, stays): (FxHashSet<SegmentId>, FxHashSet<SegmentId>) =
+        (before.iter().copied().collect(), after.iter().copied().collect());
+    let (kept, gone): (Vec<SegmentId>, Vec<SegmentId>) =
+        before.iter().partition(|id| stays.contains(id));
+    let put: Vec<SegmentId> = after.iter().copied().filter(|id| !known.contains(id)).collect();
+    let list = kept.into_iter().chain(put.iter().copied()).collect();
+    (!gone.is_empty()).then_some((list, gone, put))
 }
 
 /// One eviction, and what is appended behind it.
