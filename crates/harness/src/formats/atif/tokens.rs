@@ -15,6 +15,7 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
     for part in parts {
         thread = part.thread.unwrap_or(thread);
         let model = part.trajectory.agent.model_name;
+        let rollout = part.rollout.unwrap_or_else(|| "r0".into());
         for (index, step) in
             part.trajectory.steps.iter().enumerate().filter(|(_, step)| step.is_call())
         {
@@ -24,7 +25,7 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
             let model: Option<Arc<str>> =
                 step.model_name.as_deref().or(model.as_deref()).map(Into::into);
             let call = Call {
-                rollout: "r0".into(),
+                rollout: rollout.clone(),
                 thread: Some(thread.clone()),
                 prompt: prompt.to_vec(),
                 said: vec![Said { segment, units: completion.to_vec() }],
