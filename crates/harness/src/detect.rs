@@ -10,7 +10,7 @@
 //! 3. Its `convert` reads through [`Input`] (`main().open()` with `JsonLines`, `main().document()`,
 //!    `members()`, `beside()`), keeps what it finds in a [`Draft`](crate::core::draft::Draft), writes
 //!    records through its `ledger`, and ends with `finish`.
-use pleach_tree::{Diagnostic, Fault, ReadOptions, Record};
+use pleach_tree::{Diagnostic, Fault, Location, ReadOptions, Record, Severity};
 
 use crate::core::format::Format;
 use crate::core::input::Member;
@@ -222,6 +222,33 @@ fn read(input: &Input, harness: Harness, options: ReadOptions) -> Result<Convers
     if report.diagnostics.iter().any(breaks) && !input.is_folder() && main.is_indented()? {
         return Err(HarnessError::Indented { file: main.name.to_string(), harness });
     }
+    conversion.map(|conversion| with_calls(conversion, Location::line(&main.name, 1)))
+}
+
+/// The conversion, with a warning where it holds no call: that leaves nothing to train on, and must
+/// not pass for a session that was read well.
+fn with_calls(mut conversion: Conversion, at: Location) -> Conversion {
+    let is_call = |record: &Record| matches!(record, Record::Generation(_));
+    if conversion.records.iter().any(is_call) {
+        return conversion;
+    }
+    let is_segment = |record: &&Record| matches!(record, Record::Segment(_));
+    let segments = conversion.records.iter().filter(is_segment).count();
+    let report = &mut conversion.report;
+    let repairs = report.of(Severity::Repaired).count();
+    let of = |code: &str| {
+        let is = |found: &&Diagnostic| matches!(found.fault, Fault::Harness { code: own, .. } if own == code);
+        report.diagnostics.iter().filter(is).count()
+    };
+    let why = match (repairs, of("failed-call"), of("copied-history")) {
+        (0, 0, 0) if segments == 0 => "nothing in it stands in a context".to_owned(),
+        (0, 0, 0) => format!("its {segments} segments are context that no model answered"),
+        (0, 0, _) => "all that it has are those of a session beside it".to_owned(),
+        (0, failed, _) => format!("the {failed} requests in it have no answer"),
+        (repairs, ..) => format!("what it had may be among what was left out ({repairs} repairs)"),
+    };
+    let message = format!("the file holds no call of a model, so nothing can be trained on: {why}");
+    report.warn(at, Fault::Harness { code: "no-calls", message });
     conversion
 }
 

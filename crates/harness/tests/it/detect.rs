@@ -297,3 +297,29 @@ fn records_that_go_over_several_lines_are_told_to_be_put_on_one() {
         }
     }
 }
+
+#[test]
+fn a_file_that_leaves_no_call_says_so_and_why() {
+    let header = r#"{"t":"header","version":1,"harness":"x","fidelity":"token"}"#;
+    let prompt = r#"{"type":"user","uuid":"a","sessionId":"s","parentUuid":null,"message":{"role":"user","content":"hi"}}"#;
+    let failed =
+        r#"{"request":{"messages":[{"role":"user","content":"hi"}]},"error":"overloaded"}"#;
+    for (text, options, why) in [
+        (header, ReadOptions::STRICT, "nothing in it stands in a context"),
+        (prompt, ReadOptions::STRICT, "its 1 segments are context that no model answered"),
+        (failed, ReadOptions::STRICT, "the 1 requests in it have no answer"),
+        ("{\"t\":\"header\"\n", ReadOptions::LENIENT, "what it had may be among what was left out"),
+    ] {
+        let input = Input::memory("log.jsonl", format!("{text}\n").into(), []);
+        let conversion = convert_from(&input, None, options).unwrap();
+        let last = conversion.report.diagnostics.last().unwrap().to_string();
+        assert!(last.starts_with("log.jsonl:1: warning[harness]: no-calls: "), "{last}");
+        assert!(last.contains(why), "{last}");
+    }
+    let sound = convert_from(
+        &Input::memory("s.jsonl", fixture("rewinds.jsonl"), []),
+        None,
+        ReadOptions::STRICT,
+    );
+    assert!(!sound.unwrap().report.to_string().contains("no-calls"));
+}
