@@ -91,6 +91,22 @@ fn a_complete_summary_leaves_the_request_and_itself() {
 }
 
 #[test]
+fn of_results_whose_calls_have_one_id_each_that_was_pruned_is_cleared_once() {
+    let pruned = |at: u64| format!(r#","compacted":{}"#, START + at);
+    let shown = strict(&[
+        user("m1", START + 1, "hi"),
+        says("m2", START + 2, &[text("look"), tool("c1", &pruned(5))]),
+        says("m3", START + 3, &[text("look"), tool("c1", &pruned(9))]),
+        says("m4", START + 4, &[text("look"), tool("c1", "")]),
+        says("m6", START + 6, &[text("on")]),
+        says("m10", START + 10, &[text("end")]),
+    ]);
+    let last = shown.lines().rfind(|line| line.trim_start().starts_with('[')).unwrap();
+    assert_eq!(last.matches("c1#cleared").count(), 2, "{shown}");
+    assert!(last.contains("m2 m2 c1#cleared m3 m3 c1#cleared m4 m4 c1 m6"), "{shown}");
+}
+
+#[test]
 fn messages_and_parts_stand_in_the_order_of_their_times_where_ids_rolled_over() {
     let part =
         |id: &str, said: &str| format!(r#"{{"id":"prt_{id}","type":"text","text":"{said}"}}"#);

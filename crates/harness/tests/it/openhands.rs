@@ -202,6 +202,29 @@ fn events_that_contradict_each_other_or_are_missing_are_faults() {
 }
 
 #[test]
+fn an_answer_is_to_the_newest_call_of_its_id_that_has_none() {
+    let shown = strict(&[
+        user("u", "go"),
+        acts("a1", "r1", "c"),
+        observes("o1", "c"),
+        acts("a2", "r2", "c"),
+        observes("o2", "c"),
+        condenses("k", &["a1", "o1"], 0),
+        says("a3", "r3", "done"),
+    ]);
+    assert!(shown.contains("[k-summary u a2 o2]\n"), "{shown}");
+    let twice = [
+        user("u", "go"),
+        acts("a1", "r1", "c"),
+        observes("o1", "c"),
+        observes("o2", "c"),
+        says("a3", "r3", "done"),
+    ];
+    let found = faults("events.jsonl", &log(&twice));
+    assert!(found[0].contains("duplicate-result: call c has a second answer"), "{found:?}");
+}
+
+#[test]
 fn a_conversations_folder_is_read_in_the_order_of_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let events = folder.path().join("events");

@@ -199,6 +199,21 @@ fn what_openclaw_wrote_in_the_place_of_an_answer_is_context_of_the_harness_and_n
 }
 
 #[test]
+fn a_result_answers_one_call_where_several_have_its_id() {
+    let entries = [
+        user("u1", "", "hi"),
+        calls("a1", "u1", &["c1"]),
+        result("r1", "a1", "c1"),
+        calls("a2", "r1", &["c1", "c1"]),
+        result("r2", "a2", "c1"),
+        says("a3", "r2", "y", "stop"),
+    ];
+    let shown = strict(&entries.each_ref().map(String::as_str));
+    assert_eq!(shown.matches("Tool Environment").count(), 2, "{shown}");
+    assert!(shown.contains("missing-result: calls (c1) have no result"), "{shown}");
+}
+
+#[test]
 fn a_first_kept_entry_that_is_not_there_leaves_the_summary_alone() {
     let entries = [
         user("u1", "", "hi"),

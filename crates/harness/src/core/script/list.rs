@@ -1,4 +1,5 @@
 //! A list that a harness rewrote, as the operation that makes it from the one before.
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use pleach_tree::diff::{Diff, Gap};
@@ -226,11 +227,15 @@ fn swapped(
     let known: FxHashSet<SegmentId> = before.iter().copied().collect();
     let call = |id: SegmentId| ledger.written(id).and_then(|segment| segment.result_of.as_deref());
     let fresh = after.iter().copied().filter(|id| !known.contains(id));
-    let mut fresh: FxHashMap<&str, SegmentId> =
-        fresh.filter_map(|id| Some((call(id)?, id))).collect();
+    // Several calls may have one id: what is new stands for the results in their order.
+    let mut by_call: FxHashMap<&str, VecDeque<SegmentId>> = FxHashMap::default();
+    for (call, id) in fresh.filter_map(|id| Some((call(id)?, id))) {
+        by_call.entry(call).or_default().push_back(id);
+    }
     let (mut evicted, mut put) = (Vec::new(), Vec::new());
     let swap = |&id: &SegmentId| {
-        let new = call(id).filter(|_| !stays.contains(&id)).and_then(|call| fresh.remove(call));
+        let new = call(id).filter(|_| !stays.contains(&id));
+        let new = new.and_then(|call| by_call.get_mut(call)?.pop_front());
         evicted.extend(new.map(|_| Evicted::whole(id)));
         put.extend(new);
         new.unwrap_or(id)

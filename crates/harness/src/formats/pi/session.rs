@@ -262,7 +262,9 @@ impl PiSession {
         let node =
             script.push(parent, 0, spot, Step::Put(vec![spot.segment(call.as_str(), result)]));
         if let Some(mut open) = parent.and_then(|parent| self.open.get(&parent)).cloned() {
-            open.retain(|id| *id != call);
+            if let Some(at) = open.iter().rposition(|id| *id == call) {
+                open.remove(at);
+            }
             if !open.is_empty() {
                 self.open.insert(node, open);
             }
