@@ -180,7 +180,7 @@ fn an_id_that_several_entries_have_means_the_nearest_one_above() {
 }
 
 #[test]
-fn what_openclaw_wrote_in_the_place_of_an_answer_is_context_of_the_harness_and_no_call() {
+fn what_openclaw_wrote_in_the_place_of_an_answer_is_the_harness_s_and_no_call() {
     let written = |id: &str, parent: &str, model: &str| {
         let message = format!(
             r#"{{"role":"assistant","provider":"openclaw","model":"{model}","stopReason":"stop","content":[{{"type":"text","text":"sent"}}]}}"#
@@ -196,6 +196,9 @@ fn what_openclaw_wrote_in_the_place_of_an_answer_is_context_of_the_harness_and_n
         says("a2", "u2", "y", "stop"),
     ];
     insta::assert_snapshot!(strict(&entries.each_ref().map(String::as_str)));
+    let later = entries.map(|entry| entry.replace("2026-02", "2026-08"));
+    let shown = strict(&later.each_ref().map(String::as_str));
+    assert!(shown.contains("[u1 a1 u2]") && shown.contains("harness-message"), "{shown}");
 }
 
 #[test]

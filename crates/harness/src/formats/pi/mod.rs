@@ -8,9 +8,10 @@
 //! - **Calls** are assistant messages. One that was aborted or failed is a call, but no later
 //!   request shows it. A tool call without a result is answered by the harness with a fixed text as
 //!   soon as the conversation goes on, which is what the request shows.
-//! - **Answers of the harness.** Assistant messages of the provider `openclaw` (`delivery-mirror`,
-//!   `gateway-injected`) are OpenClaw's own writing: context of origin harness and no calls, with
-//!   one warning, because later versions leave them out of requests.
+//! - **Answers of the harness.** Assistant messages of the provider `openclaw` are OpenClaw's own
+//!   writing: context of origin harness and no calls. Its notes of what was delivered
+//!   (`delivery-mirror`, `gateway-injected`) stand in no request from June 2026 on, which is told
+//!   from the date.
 //! - **Contexts** hold user, tool-result and custom messages, commands that a person ran (unless
 //!   they were excluded), the summary of a branch that was left, and the summary of a compaction.
 //!   Changes of model, labels and the like stand in none.

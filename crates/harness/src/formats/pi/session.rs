@@ -4,7 +4,7 @@ use std::sync::Arc;
 use pleach_tree::{By, Origin, ReadOptions, ReplacementKind, Role, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::line::{Line, Message};
+use super::line::{Line, Message, Time};
 use super::message::{BRANCH, COMPACTION, given, said, summary};
 use crate::core::block;
 use crate::core::format::Format;
@@ -15,6 +15,9 @@ use crate::{Conversion, HarnessError, Input};
 
 /// How a session of Pi is told from other files.
 pub(crate) const FORMAT: Format = Format::new("pi", "a Pi or OpenClaw session", is_line, convert);
+
+/// From when on OpenClaw leaves its notes of deliveries out of requests, as far as dates tell.
+const NOTES_LEFT_OUT: &str = "2026-06";
 
 fn is_line(shape: &Shape) -> bool {
     let header = shape.is("type", &["session"]) && shape.has_all(&["id", "cwd"]);
@@ -167,7 +170,10 @@ impl PiSession {
         spot: &Spot,
     ) -> Option<usize> {
         match entry.kind.as_str() {
-            "message" => self.message(script, entry.message.unwrap_or_default(), id, parent, spot),
+            "message" => {
+                let message = entry.message.unwrap_or_default();
+                self.message(script, message, &entry.timestamp, id, parent, spot)
+            }
             "custom_message" => {
                 let segments = given(entry.content.unwrap_or_default(), Origin::Harness, id, spot);
                 Some(self.put(script, segments, parent, spot))
@@ -191,6 +197,7 @@ impl PiSession {
         &mut self,
         script: &mut Script,
         message: Message,
+        time: &Time,
         id: &str,
         parent: Option<usize>,
         spot: &Spot,
@@ -224,6 +231,9 @@ impl PiSession {
             "assistant" if message.is_of_harness() => {
                 let (_, count) = self.mirrored.get_or_insert_with(|| (spot.clone(), 0));
                 *count += 1;
+                if message.is_note() && time.is_from(NOTES_LEFT_OUT) {
+                    return parent;
+                }
                 let said = said(message.content).into_iter();
                 let said = said.map(|said| Segment { origin: Origin::Harness, ..said });
                 let segments = said.map(|said| spot.segment(id, said)).collect();
@@ -387,7 +397,7 @@ impl PiSession {
     fn finish(&self, script: &mut Script) {
         if let Some((spot, count)) = &self.mirrored {
             let message = format!(
-                "OpenClaw itself wrote what stands as answers here and below ({count}); they are context and no calls, although versions since May 2026 leave them out of requests"
+                "OpenClaw itself wrote what stands as answers here and below ({count}); they are no calls, and whether requests show its notes of what was delivered is told from the date"
             );
             script.draft.warn(&spot.at, "message.provider", "harness-message", message);
         }
