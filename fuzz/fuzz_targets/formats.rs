@@ -77,6 +77,9 @@ fuzz_target!(|bytes: &[u8]| {
             Err(
                 HarnessError::OtherFormat { .. }
                 | HarnessError::Damaged { .. }
+                | HarnessError::CutArchive { .. }
+                | HarnessError::Indented { .. }
+                | HarnessError::Unread { .. }
                 | HarnessError::Utf16 { .. },
             ) => {}
             Err(error) => panic!("{error}"),

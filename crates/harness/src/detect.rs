@@ -10,11 +10,12 @@
 //! 3. Its `convert` reads through [`Input`] (`main().open()` with `JsonLines`, `main().document()`,
 //!    `members()`, `beside()`), keeps what it finds in a [`Draft`](crate::core::draft::Draft), writes
 //!    records through its `ledger`, and ends with `finish`.
-use pleach_tree::{ReadOptions, Record};
+use pleach_tree::{Diagnostic, Fault, Location, ReadOptions, Record, Severity};
 
 use crate::core::format::Format;
 use crate::core::input::Member;
-use crate::core::shape::{Shape, shapes};
+use crate::core::shape::{LOOK_AT, Shape, shapes};
+use crate::unread::Unread;
 use crate::{Conversion, HarnessError, Input};
 
 macro_rules! formats {
@@ -91,15 +92,12 @@ impl Harness {
     }
 }
 
-/// How much of a file is looked at.
-const LOOK_AT: u64 = 4 << 20;
-
 /// Tells from the first lines of a file, never from its name, which harness wrote it.
 ///
 /// # Errors
 /// [`HarnessError::Io`], [`HarnessError::Empty`], [`HarnessError::Compressed`],
-/// [`HarnessError::Utf16`], or [`HarnessError::UnknownHarness`] where no line is one that an
-/// adapter knows.
+/// [`HarnessError::Utf16`], [`HarnessError::Unread`] where the file is of a program that is known
+/// and not read, or [`HarnessError::UnknownHarness`] where no line is one that an adapter knows.
 pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
     let file = || input.name().to_string();
     if input.is_folder() {
@@ -111,9 +109,34 @@ pub fn detect(input: &Input) -> Result<Harness, HarnessError> {
         return Err(HarnessError::Folder { file: file() });
     }
     let start = input.main().start(LOOK_AT)?;
-    detect_bytes(&start).ok_or_else(|| {
-        strange(input, &start).unwrap_or_else(|| HarnessError::UnknownHarness { file: file() })
-    })
+    match look(&start) {
+        Some(Look::Read(harness)) => Ok(harness),
+        Some(Look::Unread(unread)) => Err(unread.error(file())),
+        None => {
+            Err(strange(input, &start)
+                .unwrap_or_else(|| HarnessError::UnknownHarness { file: file() }))
+        }
+    }
+}
+
+/// Whose a file is.
+enum Look {
+    Read(Harness),
+    Unread(&'static Unread),
+}
+
+/// Tells from the first bytes of a file whose it is.
+fn look(start: &[u8]) -> Option<Look> {
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    if pleach_tree::compression(start) == Some("zip") {
+        let archive = Harness::ALL.iter().copied().find(|harness| harness.format().archive);
+        return archive.map(Look::Read);
+    }
+    let told = |shape: Shape| {
+        let read = || Harness::ALL.iter().copied().find(|harness| (harness.format().mark)(&shape));
+        Unread::of(&shape).map(Look::Unread).or_else(|| read().map(Look::Read))
+    };
+    shapes(start).find_map(told).or_else(|| Unread::of_text(start).map(Look::Unread))
 }
 
 /// Why a file is of no format at all, where its start says so.
@@ -131,13 +154,10 @@ fn strange(input: &Input, start: &[u8]) -> Option<HarnessError> {
 
 /// Tells from the first bytes of a file, decompressed, which harness wrote it.
 pub fn detect_bytes(start: &[u8]) -> Option<Harness> {
-    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-    if pleach_tree::compression(start) == Some("zip") {
-        return Harness::ALL.iter().copied().find(|harness| harness.format().archive);
+    match look(start)? {
+        Look::Read(harness) => Some(harness),
+        Look::Unread(_) => None,
     }
-    shapes(start).find_map(|shape| {
-        Harness::ALL.iter().copied().find(|harness| (harness.format().mark)(&shape))
-    })
 }
 
 /// The format of a file beside the one that is read, where its start tells it.
@@ -168,12 +188,12 @@ pub fn convert_from(
     harness: Option<Harness>,
     options: ReadOptions,
 ) -> Result<Conversion, HarnessError> {
-    let Some(harness) = harness else { return (detect(input)?.format().convert)(input, options) };
+    let Some(harness) = harness else { return read(input, detect(input)?, options) };
     let format = harness.format();
     if let Some(least) = format.least {
         has_shape(input, harness, least)?;
     }
-    let conversion = match (format.convert)(input, options) {
+    let conversion = match read(input, harness, options) {
         Err(rejected @ HarnessError::Rejected(_)) => {
             return Err(misnamed(input, harness).unwrap_or(rejected));
         }
@@ -185,10 +205,60 @@ pub fn convert_from(
     Ok(conversion)
 }
 
+/// Converts a file of a format; one whose records go over several lines is an error of its own, as
+/// the faults of its lines say nothing of that.
+fn read(input: &Input, harness: Harness, options: ReadOptions) -> Result<Conversion, HarnessError> {
+    let conversion = (harness.format().convert)(input, options);
+    let report = match &conversion {
+        Ok(conversion) => &conversion.report,
+        Err(HarnessError::Rejected(report)) => report,
+        Err(_) => return conversion,
+    };
+    let main = input.main();
+    let breaks = |found: &Diagnostic| {
+        found.location.file == main.name
+            && matches!(found.fault, Fault::Json { .. } | Fault::TruncatedLine { .. })
+    };
+    if report.diagnostics.iter().any(breaks) && !input.is_folder() && main.is_indented()? {
+        return Err(HarnessError::Indented { file: main.name.to_string(), harness });
+    }
+    conversion.map(|conversion| with_calls(conversion, Location::line(&main.name, 1)))
+}
+
+/// The conversion, with a warning where it holds no call: that leaves nothing to train on, and must
+/// not pass for a session that was read well.
+fn with_calls(mut conversion: Conversion, at: Location) -> Conversion {
+    let is_call = |record: &Record| matches!(record, Record::Generation(_));
+    if conversion.records.iter().any(is_call) {
+        return conversion;
+    }
+    let is_segment = |record: &&Record| matches!(record, Record::Segment(_));
+    let segments = conversion.records.iter().filter(is_segment).count();
+    let report = &mut conversion.report;
+    let repairs = report.of(Severity::Repaired).count();
+    let of = |code: &str| {
+        let is = |found: &&Diagnostic| matches!(found.fault, Fault::Harness { code: own, .. } if own == code);
+        report.diagnostics.iter().filter(is).count()
+    };
+    let why = match (repairs, of("failed-call"), of("copied-history")) {
+        (0, 0, 0) if segments == 0 => "nothing in it stands in a context".to_owned(),
+        (0, 0, 0) => format!("its {segments} segments are context that no model answered"),
+        (0, 0, _) => "all that it has are those of a session beside it".to_owned(),
+        (0, failed, _) => format!("the {failed} requests in it have no answer"),
+        (repairs, ..) => format!("what it had may be among what was left out ({repairs} repairs)"),
+    };
+    let message = format!("the file holds no call of a model, so nothing can be trained on: {why}");
+    report.warn(at, Fault::Harness { code: "no-calls", message });
+    conversion
+}
+
 /// That a file was named as one format and is of another one, where that is so: faults of lines
 /// that were never meant to be of the format that is named say nothing to the one who named it.
 pub fn misnamed(input: &Input, harness: Harness) -> Option<HarnessError> {
-    detect(input).ok()?;
+    match detect(input) {
+        Err(error @ HarnessError::Unread { .. }) => return Some(error),
+        found => found.ok()?,
+    };
     has_shape(input, harness, harness.format().mark).err()
 }
 
@@ -208,8 +278,11 @@ fn has_shape(
     if archive || shapes(text).any(|shape| mark(&shape)) {
         return Ok(());
     }
-    let found = detect_bytes(text);
-    let strange = if found.is_none() { strange(input, text) } else { None };
+    let (found, strange) = match look(text) {
+        Some(Look::Read(found)) => (Some(found), None),
+        Some(Look::Unread(unread)) => (None, Some(unread.error(input.name().to_string()))),
+        None => (None, strange(input, text)),
+    };
     Err(strange.unwrap_or_else(|| HarnessError::OtherFormat {
         file: input.name().to_string(),
         harness,

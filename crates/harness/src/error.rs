@@ -25,6 +25,16 @@ pub enum HarnessError {
         /// How far it was read, and what is wrong there.
         damage: String,
     },
+    /// An archive without its end, where its directory stands.
+    #[error(
+        "{file}: the archive is cut off behind {bytes} bytes: the directory at its end is not there; copy the file again, or rebuild what is whole with `zip -FF {file} --out whole.eval` and read that"
+    )]
+    CutArchive {
+        /// The file.
+        file: String,
+        /// How long it is.
+        bytes: u64,
+    },
     /// What was to be written could not be.
     #[error("cannot be written: {0}; choose another place")]
     Write(std::io::Error),
@@ -73,6 +83,27 @@ pub enum HarnessError {
     UnknownHarness {
         /// The file.
         file: String,
+    },
+    /// The file is of a program that is known, and that no adapter reads.
+    #[error("{file}: is {title}, which is known and not read; {instead}")]
+    Unread {
+        /// The file.
+        file: String,
+        /// What it is.
+        title: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// The file has one record over several lines where each stands on one.
+    #[error(
+        "{file}: is indented JSON, and {} has one record a line; put each on one with `jq -c . {file}` and give that",
+        .harness.title()
+    )]
+    Indented {
+        /// The file.
+        file: String,
+        /// Its format.
+        harness: Harness,
     },
     /// A folder that is not one session.
     #[error("{file}: is a folder and not one session; name a file in it")]

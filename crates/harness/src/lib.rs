@@ -33,6 +33,7 @@ mod core;
 mod detect;
 mod error;
 mod formats;
+mod unread;
 
 pub use crate::core::format::Conversion;
 pub use crate::core::input::Input;

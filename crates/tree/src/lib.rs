@@ -22,6 +22,7 @@
 mod branch;
 mod clip;
 mod compression;
+mod constants;
 pub mod diff;
 mod dot;
 mod error;
@@ -41,6 +42,7 @@ pub use branch::{
 };
 pub use clip::clip;
 pub use compression::compression;
+pub use constants::without_constants;
 pub use error::{Diagnostic, Fault, Location, Report, Severity, TreeError};
 pub use ids::{ContextId, GenerationId, SegmentId};
 pub use lines::{JsonLines, ReadOptions};

@@ -6,6 +6,7 @@ use memchr::memmem;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
+use crate::constants::{Constant, put_null};
 use crate::{Fault, Location, Report};
 
 /// How a damaged file is treated.
@@ -161,8 +162,8 @@ impl<R: BufRead> JsonLines<R> {
         }
         let mut faults = Vec::new();
         let text = mend(&self.buffer, &mut faults);
-        for fault in faults {
-            report.fault(at.clone(), fault);
+        for (key, fault) in faults {
+            report.fault(at.key(key), fault);
         }
         let mut pieces = Vec::new();
         match split(&text, &mut pieces) {
@@ -207,28 +208,44 @@ impl<R: BufRead> JsonLines<R> {
     }
 }
 
-/// Takes NUL bytes, invalid UTF-8 and lone surrogates out of a line that did not parse.
-fn mend<'a>(line: &'a [u8], faults: &mut Vec<Fault>) -> Cow<'a, str> {
+/// Takes NUL bytes, invalid UTF-8, lone surrogates and what Python writes for numbers that are none
+/// out of a line that did not parse; each fault has the key at which it stands, where it has one.
+fn mend<'a>(line: &'a [u8], faults: &mut Vec<(String, Fault)>) -> Cow<'a, str> {
+    let text = mend_text(line, faults);
+    let (mended, count) = pair_surrogates(&text);
+    let text = if count == 0 {
+        text
+    } else {
+        faults.push((String::new(), Fault::LoneSurrogate { count }));
+        Cow::Owned(mended)
+    };
+    let constants = Constant::all(text.as_bytes());
+    if constants.is_empty() {
+        return text;
+    }
+    for group in constants.chunk_by(|one, next| one.inside == next.inside) {
+        let fault = Fault::NoNumber { word: group[0].word, count: group.len() };
+        faults.push((group[0].path(), fault));
+    }
+    let mended = put_null(text.as_bytes(), &constants);
+    Cow::Owned(String::from_utf8_lossy(&mended).into_owned())
+}
+
+/// The line as text, without NUL bytes.
+fn mend_text<'a>(line: &'a [u8], faults: &mut Vec<(String, Fault)>) -> Cow<'a, str> {
     let nuls = memchr::memchr_iter(0, line).count();
     let bytes: Cow<'a, [u8]> = if nuls > 0 {
-        faults.push(Fault::NulBytes { count: nuls });
+        faults.push((String::new(), Fault::NulBytes { count: nuls }));
         Cow::Owned(line.iter().copied().filter(|&b| b != 0).collect())
     } else {
         Cow::Borrowed(line)
     };
     if let Err(error) = std::str::from_utf8(line) {
-        faults.push(Fault::InvalidUtf8 { at: error.valid_up_to() + 1 });
+        faults.push((String::new(), Fault::InvalidUtf8 { at: error.valid_up_to() + 1 }));
     }
-    let text = match bytes {
+    match bytes {
         Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-    };
-    match pair_surrogates(&text) {
-        (_, 0) => text,
-        (mended, count) => {
-            faults.push(Fault::LoneSurrogate { count });
-            Cow::Owned(mended)
-        }
     }
 }
 

@@ -1,10 +1,15 @@
 //! What a value looks like from outside, which is all that detection needs.
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::HarnessError;
 use crate::core::input::Member;
+
+/// How much of a file is looked at; what tells a format may stand behind a long text, as the kind of
+/// an event does behind a system prompt.
+pub(crate) const LOOK_AT: u64 = 4 << 20;
 
 /// How deep a value is looked into, and how many of its keys are kept.
 const DEPTH: usize = 4;
@@ -35,6 +40,17 @@ pub(crate) struct Shape {
 impl Shape {
     /// The shape of the first value in `text`, and whether all of it was there.
     pub(crate) fn of(text: &[u8]) -> (Self, Result<(), serde_json::Error>) {
+        let read = Self::of_json(text);
+        match &read.1 {
+            Err(error) if !error.is_eof() => match pleach_tree::without_constants(text) {
+                Cow::Owned(mended) => Self::of_json(&mended),
+                Cow::Borrowed(_) => read,
+            },
+            _ => read,
+        }
+    }
+
+    fn of_json(text: &[u8]) -> (Self, Result<(), serde_json::Error>) {
         let mut shape = Self::default();
         let mut json = serde_json::Deserializer::from_slice(text);
         let whole =
@@ -174,12 +190,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
 /// Whether a file is of a format, by its content, for formats whose sessions are folders.
 pub(crate) fn is_of(member: &Member, mark: fn(&Shape) -> bool) -> Result<bool, HarnessError> {
-    Ok(shapes(&member.start(1 << 16)?).any(|shape| mark(&shape)))
+    Ok(shapes(&member.start(LOOK_AT)?).any(|shape| mark(&shape)))
 }
 
 /// The shape of the first value in a file that has one.
 pub(crate) fn first_shape(member: &Member) -> Result<Option<Shape>, HarnessError> {
-    Ok(shapes(&member.start(1 << 16)?).next())
+    Ok(shapes(&member.start(LOOK_AT)?).next())
 }
 
 /// The shape of every line; one that goes on over the next lines, as in an indented document,
@@ -204,16 +220,50 @@ pub(crate) fn shapes(start: &[u8]) -> impl Iterator<Item = Shape> {
                 && longer < LONGER
             {
                 longer += 1;
-                return Some(Shape::of(rest).0);
+                let (shape, whole) = Shape::of(rest);
+                // What stands inside a value is no value of the file.
+                at += match whole {
+                    Ok(()) => value_end(rest).map_or(rest.len(), |end| end - line.len()),
+                    Err(error) if error.is_eof() && is_inside(&rest[line.len()..]) => rest.len(),
+                    Err(_) => 0,
+                };
+                return Some(shape);
             }
             return Some(shape);
         }
     })
 }
 
+/// Where the first value of a text ends.
+fn value_end(text: &[u8]) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(values.byte_offset())
+}
+
+/// Whether the next line that holds anything is indented, as those inside a document are.
+fn is_inside(rest: &[u8]) -> bool {
+    let mut lines = rest.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.next().is_some_and(|line| line[0].is_ascii_whitespace())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_inside_an_indented_value_is_no_value_of_the_file() {
+        let keys = |text: &str| -> Vec<String> {
+            shapes(text.as_bytes())
+                .filter_map(|shape| Some(shape.entries.first()?.0.clone()))
+                .collect()
+        };
+        let document = "{\n \"a\": [\n  {\n   \"b\": 1\n  },\n  {\"c\": 2}\n ]\n}\n";
+        assert_eq!(keys(&format!("{document}{{\"d\":1}}\n")), ["a", "d"]);
+        assert_eq!(keys(&document[..40]), ["a"]);
+        // A line that breaks off hides nothing.
+        assert_eq!(keys("{\"a\":\"b\n\n{\"c\":1}\n"), ["a", "c"]);
+    }
 
     #[test]
     fn a_value_that_is_cut_off_is_known_as_far_as_it_goes() {

@@ -5,7 +5,7 @@ use crate::told;
 use std::path::{Path, PathBuf};
 
 use crate::damaged::damaged;
-use crate::told::{convert_text, rejected, told, told_of, tree};
+use crate::told::{convert_text, found, rejected, told, told_of, trained_twice, tree};
 use pleach_harness::{Harness, HarnessError, Input, ReadOptions, atif, convert, convert_from};
 use pleach_tree::{BranchTree, Record};
 use serde_json::{Value, json};
@@ -123,6 +123,104 @@ fn copied_and_deterministic_steps_are_context_and_no_calls() {
         &trajectory([copied, more.to_vec()].concat().into()).to_string(),
         Harness::Atif
     ));
+}
+
+/// A run that hands itself off, and its three sub-agents.
+fn handed_off() -> (Value, [(String, Vec<u8>); 3]) {
+    let user = |text: &str| json!({"source": "user", "message": text});
+    let says = |text: &str, saw: Option<&str>| {
+        let mut step = json!({"source": "agent", "message": text});
+        if let Some(saw) = saw {
+            step["observation"] = json!({"results": [{"content": saw}]});
+        }
+        step
+    };
+    let copied = |steps: &[Value]| {
+        let mut steps = steps.to_vec();
+        steps.iter_mut().for_each(|step| step["is_copied_context"] = true.into());
+        steps
+    };
+    let names = ["summary", "questions", "answers"].map(|task| {
+        (format!("run-summarization-1-{task}"), format!("run.summarization-1-{task}.json"))
+    });
+    let refs: Vec<Value> =
+        names.iter().map(|(id, path)| json!({"session_id": id, "trajectory_path": path})).collect();
+    let note = json!({"source": "system", "message": "Handed off.", "observation": {"results": [{"subagent_trajectory_ref": refs}]}});
+    let begun = [user("bake it"), says("I mix.", Some("dough"))];
+    let ask = [user("sum it up"), says("mixed so far", None)];
+    let answer = [user("answer: how long?"), says("until brown", None)];
+    let subagents = [
+        [copied(&begun), ask.to_vec()].concat(),
+        vec![user("take over: mixed so far"), says("how long?", None)],
+        [copied(&begun), copied(&ask), answer.to_vec()].concat(),
+    ];
+    let mut at = 0;
+    let files = subagents.map(|steps| {
+        let mut file = trajectory(steps.into());
+        file["session_id"] = names[at].0.clone().into();
+        at += 1;
+        (names[at - 1].1.clone(), file.to_string().into_bytes())
+    });
+    let more = [
+        says("I knead.", Some("more dough")),
+        note,
+        user("It was said:\n\nuntil brown"),
+        says("I bake.", Some("bread")),
+        says("done", None),
+    ];
+    (trajectory([begun.to_vec(), more.to_vec()].concat().into()), files)
+}
+
+#[test]
+fn a_handoff_leaves_the_task_the_questions_and_the_answers_and_its_sub_agents_fork() {
+    let (main, files) = handed_off();
+    let input = Input::memory("run.json", main.to_string().into_bytes(), files);
+    let conversion = convert_from(&input, None, ReadOptions::STRICT).unwrap();
+    insta::assert_snapshot!(told_of(&conversion));
+    assert!(trained_twice(&tree(&conversion)).is_empty());
+}
+
+#[test]
+fn each_file_that_a_trajectory_names_and_that_is_not_there_is_one_warning() {
+    let (mut main, _) = handed_off();
+    let again = main["steps"][3].clone();
+    main["steps"].as_array_mut().unwrap().push(again);
+    main["steps"][7]["step_id"] = 8.into();
+    let conversion = convert_text(&main.to_string(), None, ReadOptions::STRICT).unwrap();
+    let found = found(&conversion.report);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (task, line) in ["summary", "questions", "answers"].iter().zip(&found) {
+        let named = format!("missing-file: the step refers to run.summarization-1-{task}.json");
+        assert!(line.contains(&named) && line.contains("steps[3].observation"), "{line}");
+    }
+    let shown = told_of(&conversion);
+    assert!(!shown.contains("Handed off."), "{shown}");
+    assert!(shown.contains("[user/human bake it | user/harness It was said:"), "{shown}");
+}
+
+#[test]
+fn trajectories_of_several_sessions_in_one_file_are_a_rollout_each() {
+    let mut second = trajectory(
+        json!([{"source": "user", "message": "other"}, {"source": "agent", "message": "done"}]),
+    );
+    second["session_id"] = "t".into();
+    let first = trajectory(steps().into());
+    let ids = |value: &Value| {
+        let mut value = value.clone();
+        for step in value["steps"].as_array_mut().unwrap() {
+            step["metrics"] = json!({"prompt_token_ids": [1, 2], "completion_token_ids": [3]});
+        }
+        value
+    };
+    for (first, second) in [(first.clone(), second.clone()), (ids(&first), ids(&second))] {
+        let text = format!("{first}\n{second}\n{first}\n");
+        let conversion = convert_text(&text, None, ReadOptions::STRICT).unwrap();
+        let tree = tree(&conversion);
+        let names = tree.generations().map(|call| (call.rollout.as_str(), call.thread.as_str()));
+        let names: Vec<(&str, &str)> = names.collect();
+        assert_eq!(names[..2], [("s", "main"), ("t", "main")], "{names:?}");
+        assert!(names[2..].iter().all(|name| *name == ("s", "main-2")), "{names:?}");
+    }
 }
 
 #[test]

@@ -36,6 +36,38 @@ fn calls_end_where_something_is_put_in_or_the_count_of_tokens_grows() {
 }
 
 #[test]
+fn a_providers_compaction_keeps_the_prompts_and_puts_one_item_that_cannot_be_read_for_the_rest() {
+    let context = "<environment_context>\\n<cwd>/proj</cwd>";
+    let sealed = r#"{"type":"compaction","encrypted_content":"gAAAAA"}"#.to_owned();
+    let lines = |list: &[String]| {
+        [
+            meta(""),
+            said("user", context),
+            turn(),
+            said("user", "first"),
+            said("assistant", "one"),
+            used(10),
+            said("user", "second"),
+            calls("c1"),
+            output("c1"),
+            compacted("", list),
+            event(r#"{"type":"context_compacted"}"#),
+            said("assistant", "two"),
+            used(20),
+            said("user", "third"),
+            said("assistant", "three"),
+        ]
+    };
+    let (context, prompts) =
+        (message("user", context), ["first", "second"].map(|said| message("user", said)));
+    let [first, second] = prompts;
+    let in_order = [context.clone(), first.clone(), second.clone(), sealed.clone()];
+    insta::assert_snapshot!(strict(&lines(&in_order)));
+    let moved = [first, context, second, sealed];
+    insta::assert_snapshot!(strict(&lines(&moved)));
+}
+
+#[test]
 fn a_list_that_replaces_the_history_evicts_what_is_not_in_it_and_its_summary_is_that_of_the_recorded_call()
  {
     let words = "Another model began this task.";

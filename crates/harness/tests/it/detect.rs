@@ -215,3 +215,111 @@ fn what_a_stream_gives_is_there_for_detection_and_for_conversion() {
     let read = convert_from(&input, Some(detect(&input).unwrap()), ReadOptions::STRICT).unwrap();
     assert_eq!(read.records[1..], whole.records[1..]);
 }
+
+/// A file of each program that is known and not read, with what it is called.
+const UNREAD: &[(&str, &str)] = &[
+    (
+        r#"{"type":"session_start","id":"d","title":"t","owner":"o","version":2,"cwd":"/w"}
+{"type":"message","id":"m","parentId":null,"timestamp":"2026-06-01T10:00:00Z","message":{"role":"user","content":[]}}"#,
+        "Factory Droid",
+    ),
+    (
+        r#"{"environment":"e","trajectory":[{"action":"ls","observation":"a","response":"r","thought":"t","messages":[]}],"history":[],"info":{}}"#,
+        "SWE-agent",
+    ),
+    (
+        r#"{"info":{"mini_version":"2.0"},"messages":[],"trajectory_format":"mini-swe-agent-1.1"}"#,
+        "mini-SWE-agent",
+    ),
+    (
+        r#"{"type":"session.start","data":{"sessionId":"s","producer":"p"},"id":"e","timestamp":"t","parentId":null}"#,
+        "Copilot CLI",
+    ),
+    (r#"{"requesterUsername":"a","responderUsername":"b","requests":[]}"#, "Copilot in an editor"),
+    (r#"{"role":"user","message":{"content":[{"type":"text","text":"hi"}]}}"#, "Cursor"),
+    (r#"{"_v":3,"composerId":"c","richText":"","conversation":[]}"#, "Cursor"),
+    (r#"{"working_dir":"/w","description":"d","message_count":2,"total_tokens":9}"#, "Goose"),
+    (r#"{"id":"s","working_dir":"/w","conversation":[{"role":"user"}]}"#, "Goose"),
+    (r#"[{"ts":1,"type":"say","say":"text","text":"hi"}]"#, "Cline"),
+    (r#"[{"role":"user","content":[{"type":"text","text":"<task>"}]}]"#, "Cline and Roo Code"),
+    (r#"{"id":"o","traceId":"t","type":"GENERATION","input":[],"output":{}}"#, "Langfuse"),
+    (r#"{"id":"t","observations":[{"id":"o","traceId":"t","type":"SPAN"}]}"#, "Langfuse"),
+    (r#"{"id":"r","run_type":"llm","inputs":{},"outputs":{}}"#, "LangSmith"),
+    (
+        r#"[{"id":0,"timestamp":"t","source":"user","message":"hi","action":"message","args":{}}]"#,
+        "OpenHands before its SDK",
+    ),
+    ("\n# aider chat started at 2026-01-01 10:00:00\n\n#### hi\n", "Aider"),
+    ("SQLite format 3\0\u{10}", "a SQLite database"),
+];
+
+#[test]
+fn a_file_of_a_program_that_is_known_and_not_read_is_refused_by_name_with_what_to_do() {
+    for (text, title) in UNREAD {
+        let indented = serde_json::from_str::<serde_json::Value>(text)
+            .map(|value| serde_json::to_string_pretty(&value).unwrap());
+        for text in std::iter::once((*text).to_owned()).chain(indented) {
+            let input = Input::memory("log", text.into(), []);
+            let error = detect(&input).unwrap_err();
+            assert!(matches!(error, HarnessError::Unread { .. }), "{title}: {error}");
+            assert!(error.to_string().contains(title), "{title}: {error}");
+            let told = ["{\"request\":", "opencode export"];
+            assert!(told.iter().any(|told| error.to_string().contains(told)), "{title}: {error}");
+            for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
+                let named = convert_from(&input, Some(Harness::Requests), options).unwrap_err();
+                assert_eq!(named.to_string(), error.to_string(), "under another name too");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_that_go_over_several_lines_are_told_to_be_put_on_one() {
+    for (name, harness) in [
+        ("codex.jsonl", Harness::Codex),
+        ("pi.jsonl", Harness::Pi),
+        ("rewinds.jsonl", Harness::ClaudeCode),
+    ] {
+        let text = String::from_utf8(fixture(name)).unwrap();
+        let indented: String = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|value| serde_json::to_string_pretty(&value).unwrap() + "\n")
+            .collect();
+        let input = Input::memory(name, indented.into(), []);
+        for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
+            let error = convert_from(&input, None, options).unwrap_err();
+            assert!(
+                matches!(error, HarnessError::Indented { harness: found, .. } if found == harness),
+                "{error}"
+            );
+            assert!(error.to_string().contains(&format!("`jq -c . {name}`")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_leaves_no_call_says_so_and_why() {
+    let header = r#"{"t":"header","version":1,"harness":"x","fidelity":"token"}"#;
+    let prompt = r#"{"type":"user","uuid":"a","sessionId":"s","parentUuid":null,"message":{"role":"user","content":"hi"}}"#;
+    let failed =
+        r#"{"request":{"messages":[{"role":"user","content":"hi"}]},"error":"overloaded"}"#;
+    for (text, options, why) in [
+        (header, ReadOptions::STRICT, "nothing in it stands in a context"),
+        (prompt, ReadOptions::STRICT, "its 1 segments are context that no model answered"),
+        (failed, ReadOptions::STRICT, "the 1 requests in it have no answer"),
+        ("{\"t\":\"header\"\n", ReadOptions::LENIENT, "what it had may be among what was left out"),
+    ] {
+        let input = Input::memory("log.jsonl", format!("{text}\n").into(), []);
+        let conversion = convert_from(&input, None, options).unwrap();
+        let last = conversion.report.diagnostics.last().unwrap().to_string();
+        assert!(last.starts_with("log.jsonl:1: warning[harness]: no-calls: "), "{last}");
+        assert!(last.contains(why), "{last}");
+    }
+    let sound = convert_from(
+        &Input::memory("s.jsonl", fixture("rewinds.jsonl"), []),
+        None,
+        ReadOptions::STRICT,
+    );
+    assert!(!sound.unwrap().report.to_string().contains("no-calls"));
+}

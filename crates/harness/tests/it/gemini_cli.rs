@@ -59,6 +59,29 @@ fn a_message_that_is_written_again_is_the_last_one_and_its_results_stand_behind_
 }
 
 #[test]
+fn a_result_of_a_call_whose_id_an_earlier_call_had_is_a_result_of_its_own() {
+    let answers = |id: &str, output: &str| {
+        format!(
+            r#"{{"id":"{id}","timestamp":"t","type":"user","content":[{{"functionResponse":{{"id":"c1","name":"read_file","response":{{"output":"{output}"}}}}}}]}}"#
+        )
+    };
+    let shown = strict(&[
+        user("u1", "hi"),
+        says("g1", "look", &tools(&result("one"))),
+        // Told again, and once only.
+        answers("r1", "one"),
+        says("g2", "again", &tools("")),
+        answers("r2", "two"),
+        says("g3", "done", ""),
+    ]);
+    assert_eq!(
+        (shown.matches("\"one\"").count(), shown.matches("\"two\"").count()),
+        (1, 1),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_list_that_is_set_evicts_what_it_leaves_out_and_masks_results_in_place() {
     let first =
         [user("u1", "hi"), says("g1", "look", &tools(&result("out"))), says("g2", "done", "")];

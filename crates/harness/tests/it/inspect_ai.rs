@@ -219,7 +219,50 @@ fn an_archive_that_breaks_off_says_so() {
     bytes.truncate(bytes.len() - 30);
     let error = convert_from(&Input::memory("log.eval", bytes, []), None, ReadOptions::LENIENT)
         .unwrap_err();
-    assert!(error.to_string().starts_with("log.eval: cannot be read"), "{error}");
+    assert!(error.to_string().starts_with("log.eval: the archive is cut off behind"), "{error}");
+}
+
+#[test]
+fn events_that_are_no_calls_keep_what_they_like_under_the_keys_of_calls() {
+    let odd = [
+        r#"{"event":"sandbox","span_id":"a","action":"exec","cmd":"ls","output":"one\n"}"#,
+        r#"{"event":"tool","id":7,"input":"x","output":3,"pending":"no","input_refs":"none"}"#,
+        r#"{"event":"info","source":{"a":1},"metadata":[],"name":["x"],"role":5}"#,
+    ];
+    let events = odd.map(str::to_owned).into_iter().chain([model(
+        "a",
+        "[[0,2]]",
+        &message("a1", "assistant", "done"),
+    )]);
+    let shown = strict(&sample(&pool(), &events.collect::<Vec<_>>(), ""));
+    assert!(shown.contains("Policy Content \"done\"") && !shown.contains("warning"), "{shown}");
+    let call = r#"{"event":"model","span_id":"a","input":[],"output":"text"}"#.to_owned();
+    let found = faults("log.eval", &log(&sample(&pool(), &[call], "")));
+    assert!(found[0].contains("events[0].output: odd-field: invalid type: string"), "{found:?}");
+}
+
+#[test]
+fn calls_of_scorers_and_of_models_in_another_role_are_no_generations() {
+    let span = |id: &str, parent: &str, sort: &str| {
+        format!(
+            r#"{{"event":"span_begin","id":"{id}","parent_id":{parent},"type":"{sort}","name":"{sort}"}}"#
+        )
+    };
+    let said = |id: &str| message(id, "assistant", id);
+    let other = model("a", "[[0,2]]", &said("other")).replacen('{', r#"{"role":"grader","#, 1);
+    let events = [
+        span("a", "null", "solver"),
+        span("b", "null", "scorers"),
+        span("c", r#""b""#, "agent"),
+        model("a", "[[0,2]]", &said("own")),
+        other,
+        model("b", "[[1,2]]", &said("grade")),
+        model("c", "[[1,2]]", &said("inside")),
+    ];
+    let shown = strict(&sample(&pool(), &events, ""));
+    assert!(shown.contains("Policy Content \"own\""), "{shown}");
+    assert_eq!(shown.matches("generation").count(), 1, "{shown}");
+    assert!(shown.contains("other-calls: calls (3) are a scorer's"), "{shown}");
 }
 
 fn shared(name: &str) -> Option<(Vec<Record>, BranchTree)> {

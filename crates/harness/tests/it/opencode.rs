@@ -91,6 +91,53 @@ fn a_complete_summary_leaves_the_request_and_itself() {
 }
 
 #[test]
+fn of_results_whose_calls_have_one_id_each_that_was_pruned_is_cleared_once() {
+    let pruned = |at: u64| format!(r#","compacted":{}"#, START + at);
+    let shown = strict(&[
+        user("m1", START + 1, "hi"),
+        says("m2", START + 2, &[text("look"), tool("c1", &pruned(5))]),
+        says("m3", START + 3, &[text("look"), tool("c1", &pruned(9))]),
+        says("m4", START + 4, &[text("look"), tool("c1", "")]),
+        says("m6", START + 6, &[text("on")]),
+        says("m10", START + 10, &[text("end")]),
+    ]);
+    let last = shown.lines().rfind(|line| line.trim_start().starts_with('[')).unwrap();
+    assert_eq!(last.matches("c1#cleared").count(), 2, "{shown}");
+    assert!(last.contains("m2 m2 c1#cleared m3 m3 c1#cleared m4 m4 c1 m6"), "{shown}");
+}
+
+#[test]
+fn messages_and_parts_stand_in_the_order_of_their_times_where_ids_rolled_over() {
+    let part =
+        |id: &str, said: &str| format!(r#"{{"id":"prt_{id}","type":"text","text":"{said}"}}"#);
+    let parts = [part("000000000001y", "second"), part("fffffffff001x", "first")];
+    // As the files of a storage folder are listed.
+    let messages = [
+        user("msg_000001000001c", START + 3, "behind"),
+        says("msg_000002000001d", START + 3, &[text("end")]),
+        user("msg_ffffff000001a", START + 1, "before"),
+        says("msg_ffffff000001b", START + 2, &parts),
+    ];
+    let shown = strict(&messages);
+    let places: Vec<Option<usize>> = ["before", "first", "second", "behind", "end"]
+        .iter()
+        .map(|said| shown.find(&format!("{said:?}")))
+        .collect();
+    assert!(places.is_sorted() && places[0].is_some(), "{shown}");
+}
+
+#[test]
+fn a_session_of_a_sub_agent_that_is_not_there_is_a_warning() {
+    let task = r#"{"type":"tool","tool":"task","callID":"c","state":{"status":"completed","input":{},"output":"done","metadata":{"sessionId":"ses_2"},"time":{}}}"#;
+    let shown = strict(&[
+        user("m1", START + 1, "hi"),
+        says("m2", START + 2, &[task.to_owned(), task.replace("\"c\"", "\"d\"")]),
+    ]);
+    let warned = "session.json:1: state.metadata.sessionId: warning[harness]: missing-session: the sub-agent's session ses_2 is not there";
+    assert_eq!(shown.matches(warned).count(), 1, "{shown}");
+}
+
+#[test]
 fn a_summary_that_failed_changes_nothing() {
     let failed =
         sums("m6", "m5", START + 6, r#","finish":"error","error":{"name":"ContextOverflowError"}"#);

@@ -202,6 +202,29 @@ fn events_that_contradict_each_other_or_are_missing_are_faults() {
 }
 
 #[test]
+fn an_answer_is_to_the_newest_call_of_its_id_that_has_none() {
+    let shown = strict(&[
+        user("u", "go"),
+        acts("a1", "r1", "c"),
+        observes("o1", "c"),
+        acts("a2", "r2", "c"),
+        observes("o2", "c"),
+        condenses("k", &["a1", "o1"], 0),
+        says("a3", "r3", "done"),
+    ]);
+    assert!(shown.contains("[k-summary u a2 o2]\n"), "{shown}");
+    let twice = [
+        user("u", "go"),
+        acts("a1", "r1", "c"),
+        observes("o1", "c"),
+        observes("o2", "c"),
+        says("a3", "r3", "done"),
+    ];
+    let found = faults("events.jsonl", &log(&twice));
+    assert!(found[0].contains("duplicate-result: call c has a second answer"), "{found:?}");
+}
+
+#[test]
 fn a_conversations_folder_is_read_in_the_order_of_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let events = folder.path().join("events");
@@ -220,6 +243,28 @@ fn a_conversations_folder_is_read_in_the_order_of_its_numbers() {
         shown.contains("generation 0 in context 0 of thread main by m") && shown.contains("[s e1]"),
         "{shown}"
     );
+}
+
+#[test]
+fn a_folder_whose_first_event_is_long_or_damaged_is_known_by_what_stands_behind_it() {
+    let long = event("s", "", "agent", "").replace(
+        r#""kind":"""#,
+        &format!(
+            r#""system_prompt":{{"type":"text","text":"{}"}},"tools":[],"kind":"SystemPromptEvent""#,
+            "be good ".repeat(20_000)
+        ),
+    );
+    for (first, sound) in [(long.as_str(), true), ("", false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let events = folder.path().join("events");
+        std::fs::create_dir(&events).unwrap();
+        for (at, event) in [first, &user("u", "hi"), &says("a", "r1", "done")].iter().enumerate() {
+            std::fs::write(events.join(format!("event-{at:05}-x.json")), event).unwrap();
+        }
+        let shown = told_of(&Input::open(folder.path()).unwrap(), ReadOptions::STRICT);
+        assert!(shown.contains("a: Policy Content \"done\""), "{shown}");
+        assert_eq!(shown.contains("s: System Harness"), sound, "{shown}");
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn faults(entries: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn entries_that_hang_nowhere_and_ids_that_stand_twice_are_faults() {
+fn entries_that_hang_nowhere_are_faults_and_those_that_stand_twice_are_one() {
     let gone = [
         user("u1", "", "hi"),
         says("a1", "u1", "x", "stop"),
@@ -159,13 +159,61 @@ fn entries_that_hang_nowhere_and_ids_that_stand_twice_are_faults() {
             && shown.contains("repeated-line: the entry u1 repeats one that stands above"),
         "{shown}"
     );
-    let twice = [user("u1", "", "hi"), user("u1", "", "ho"), says("a1", "u1", "x", "stop")];
-    assert_eq!(
-        faults(&twice.each_ref().map(String::as_str)),
-        [
-            "s.jsonl:3: id: duplicate-id: entry u1 stands above already with other content; the first is kept"
-        ]
-    );
+}
+
+#[test]
+fn an_id_that_several_entries_have_means_the_nearest_one_above() {
+    let marker = |parent: &str| entry("mark", parent, r#""type":"custom","customType":"end""#);
+    let entries = [
+        user("u1", "", "hi"),
+        says("a1", "u1", "x", "stop"),
+        marker("a1"),
+        user("u2", "mark", "on"),
+        says("a2", "u2", "y", "stop"),
+        marker("a2"),
+        user("u3", "mark", "and on"),
+        says("a3", "u3", "z", "stop"),
+        compaction("k", "a3", "mark"),
+        says("a4", "k", "end", "stop"),
+    ];
+    insta::assert_snapshot!(strict(&entries.each_ref().map(String::as_str)));
+}
+
+#[test]
+fn what_openclaw_wrote_in_the_place_of_an_answer_is_the_harness_s_and_no_call() {
+    let written = |id: &str, parent: &str, model: &str| {
+        let message = format!(
+            r#"{{"role":"assistant","provider":"openclaw","model":"{model}","stopReason":"stop","content":[{{"type":"text","text":"sent"}}]}}"#
+        );
+        entry(id, parent, &format!(r#""type":"message","message":{message}"#))
+    };
+    let entries = [
+        user("u1", "", "hi"),
+        says("a1", "u1", "sent", "stop"),
+        written("w1", "a1", "delivery-mirror"),
+        written("w2", "w1", "gateway-injected"),
+        user("u2", "w2", "on"),
+        says("a2", "u2", "y", "stop"),
+    ];
+    insta::assert_snapshot!(strict(&entries.each_ref().map(String::as_str)));
+    let later = entries.map(|entry| entry.replace("2026-02", "2026-08"));
+    let shown = strict(&later.each_ref().map(String::as_str));
+    assert!(shown.contains("[u1 a1 u2]") && shown.contains("harness-message"), "{shown}");
+}
+
+#[test]
+fn a_result_answers_one_call_where_several_have_its_id() {
+    let entries = [
+        user("u1", "", "hi"),
+        calls("a1", "u1", &["c1"]),
+        result("r1", "a1", "c1"),
+        calls("a2", "r1", &["c1", "c1"]),
+        result("r2", "a2", "c1"),
+        says("a3", "r2", "y", "stop"),
+    ];
+    let shown = strict(&entries.each_ref().map(String::as_str));
+    assert_eq!(shown.matches("Tool Environment").count(), 2, "{shown}");
+    assert!(shown.contains("missing-result: calls (c1) have no result"), "{shown}");
 }
 
 #[test]

@@ -86,6 +86,27 @@ fn a_summary_has_the_call_as_author_whose_words_it_quotes_and_that_call_is_a_thr
 }
 
 #[test]
+fn an_answer_that_is_written_back_in_other_words_is_replaced_by_a_rule_and_is_no_summary() {
+    let turn = |id: &str, given: &[Value], said: &str| {
+        let call = json!({"id": format!("t{id}"), "type": "function", "function": {"name": "look", "arguments": "{\"at\":\"door\"}"}});
+        let answer = json!({"role": "assistant", "content": said, "tool_calls": [call]});
+        let request = json!({"model": "m", "messages": given});
+        json!({"request": request, "response": {"id": id, "choices": [{"message": answer}]}})
+            .to_string()
+            + "\n"
+    };
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let back = |text: &str| json!({"role": "assistant", "content": format!("{text}\n<look at=\"door\"/>")});
+    let said = ["I look at the door before I go.", "I look at it again, as it moved."];
+    let first = vec![json!({"role": "system", "content": "be good"}), user("go")];
+    let second = [first.clone(), vec![back(said[0]), user("look gave: open")]].concat();
+    // What is written back need not quote what was said.
+    let third = [second.clone(), vec![back("(looks)"), user("look gave: shut")]].concat();
+    let log = turn("1", &first, said[0]) + &turn("2", &second, said[1]) + &turn("3", &third, "end");
+    insta::assert_snapshot!(told(&log, Harness::Requests));
+}
+
+#[test]
 fn a_summary_by_another_model_is_that_models() {
     let asked = ["system: you summarise", "user: mend the build / make / error 1"];
     let summary = "assistant: The build fails with error 1 in the linker.";

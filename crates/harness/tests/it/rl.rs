@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use crate::told::{convert_text, found, rejected, told, told_of, trained_twice, tree};
-use pleach_harness::{Harness, Input, ReadOptions, convert_from};
+use pleach_harness::{Harness, Input, ReadOptions, convert_from, detect};
 use pleach_tree::{Fidelity, Record};
 use serde_json::{Value, json};
 
@@ -145,6 +145,19 @@ fn lists_that_do_not_fit_are_faults_and_lenient_reading_drops_them() {
         + "{\"index\":1,\"tokens\":[1],\"response_length\":4}\n";
     insta::assert_snapshot!(rejected(&log, Harness::Rl));
     insta::assert_snapshot!(told_of(&convert_text(&log, None, ReadOptions::LENIENT).unwrap()));
+}
+
+#[test]
+fn numbers_as_python_writes_them_are_faults_at_their_keys_and_the_ids_are_kept() {
+    // Such numbers stand before the keys that tell the format, too.
+    let log = r#"{"completion_logprobs":[-0.5,NaN,NaN],"prompt_ids":[1,2],"completion_ids":[3,4,5],"reward":1.0}
+{"completion_mask":[1,Infinity],"prompt_ids":[1,2],"completion_ids":[6,7],"completion_logprobs":[-0.5,-0.5],"reward":-Infinity}
+{"prompt_ids":[1,2],"completion_ids":[8],"completion_logprobs":[-0.5],"reward":0.0}
+"#;
+    insta::assert_snapshot!(rejected(log, Harness::Rl));
+    assert_eq!(detect(&Input::memory("log.jsonl", log.into(), [])).unwrap(), Harness::Rl);
+    let lenient = convert_text(log, None, ReadOptions::LENIENT).unwrap();
+    insta::assert_snapshot!(told_of(&lenient));
 }
 
 #[test]

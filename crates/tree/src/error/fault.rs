@@ -53,6 +53,9 @@ faults! {
     /// Half of a UTF-16 pair in an escape.
     LoneSurrogate { count: usize }, "lone-surrogate", "an escape holds half of a surrogate pair ({count} in the line)",
         do "a writer cut a string inside a character: read with ReadOptions::LENIENT", repair "put U+FFFD for each";
+    /// Numbers that Python writes and JSON does not have.
+    NoNumber { word: &'static str, count: usize }, "no-number", "{word} is no number that JSON has ({count} in this list or object)",
+        do "write null or leave it out, as Python's json.dumps with allow_nan=False asks for, or read with ReadOptions::LENIENT", repair "read null for each";
     /// A line over the limit.
     LineTooLong { limit: usize }, "line-too-long", "the line is longer than the limit of {limit} bytes",
         do "raise max_line_bytes, or cut the line", repair "left the line out";

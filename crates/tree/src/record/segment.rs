@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Extra;
 use crate::SegmentId;
@@ -81,6 +81,11 @@ pub struct Source {
     pub key: String,
 }
 
+fn numbers<'de, D: Deserializer<'de>>(numbers: D) -> Result<Option<Vec<f64>>, D::Error> {
+    let numbers = Option::<Vec<Option<f64>>>::deserialize(numbers)?;
+    Ok(numbers.map(|list| list.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()))
+}
+
 /// An immutable run of tokens, or of text that is tokenised later, with a role and an origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
@@ -97,7 +102,9 @@ pub struct Segment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Log-probability in nats of each token when it was sampled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ///
+    /// A null among them reads as no number, which is a fault of the list and not of the segment.
+    #[serde(default, deserialize_with = "numbers", skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<Vec<f64>>,
     /// Loss weights as runs that tile the segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]

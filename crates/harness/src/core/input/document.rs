@@ -2,7 +2,7 @@
 use std::io::{self, BufRead, Read};
 
 use pleach_tree::{JsonLines, Location, ReadOptions, Report};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::Member;
 use crate::HarnessError;
@@ -41,6 +41,22 @@ impl Member {
         let Some(end) = memchr::memchr(b'\n', start) else { return Ok(false) };
         let goes_on = !start[end..].trim_ascii().is_empty();
         Ok(goes_on && Shape::of(&start[..end]).1.is_err_and(|error| error.is_eof()))
+    }
+
+    /// Whether the file is sound JSON whose values go over several lines.
+    ///
+    /// # Errors
+    /// [`HarnessError::Io`].
+    pub(crate) fn is_indented(&self) -> Result<bool, HarnessError> {
+        if !self.is_document()? {
+            return Ok(false);
+        }
+        let text = io::read_to_string(self.open()?)
+            .map_err(|source| HarnessError::io(&self.name, source))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        Ok(serde_json::Deserializer::from_str(text)
+            .into_iter::<IgnoredAny>()
+            .all(|value| value.is_ok()))
     }
 
     /// The documents of the file, most often one, with the same damage named and mended as in JSON

@@ -119,12 +119,18 @@ impl<U: Units> Prompts<U> {
     fn evictions(&self, draft: &mut Draft, edit: &mut Edit<'_>, gaps: Vec<Gap>, mut tail: Gap) {
         let mut pairs: Vec<(ReplacementKind, Gap)> = Vec::new();
         let (mut trims, mut others) = (Vec::new(), Vec::new());
+        let mut rewritten: Vec<Gap> = Vec::new();
         for gap in gaps {
             match self.pair(edit, &gap) {
+                _ if self.rewritten(edit, &gap) == Some(gap.new.end) => rewritten.push(gap),
                 Some(kind) => pairs.push((kind, gap)),
                 None if gap.new.is_empty() => trims.push(gap),
                 None => others.push(gap),
             }
+        }
+        if let Some(end) = self.rewritten(edit, &tail) {
+            rewritten.push(Gap { new: tail.new.start..end, ..tail.clone() });
+            tail = Gap { old: tail.old.end..tail.old.end, new: end..tail.new.end };
         }
         if !tail.old.is_empty() {
             let first = Gap {
@@ -161,11 +167,27 @@ impl<U: Units> Prompts<U> {
                 pairs.iter().filter(|(of, _)| *of == kind).map(|(_, gap)| gap.clone()).collect();
             self.evict(draft, edit, &of, Some(kind), By::new(ByKind::Unknown));
         }
+        let placeholder = Some(ReplacementKind::Placeholder);
+        for gap in rewritten {
+            self.evict(draft, edit, &[gap], placeholder, By::rule("rewritten"));
+        }
         self.evict(draft, edit, &trims, None, By::new(ByKind::Unknown));
         for gap in others {
             self.other(draft, edit, gap);
         }
         self.append(draft, edit, tail.new);
+    }
+
+    /// Where an answer ends that stands in other words in the place of what the call before said.
+    fn rewritten(&self, edit: &Edit<'_>, gap: &Gap) -> Option<usize> {
+        let said = gap.old.start >= edit.head.prompt && !gap.old.is_empty();
+        let answers = |unit: &u32| self.units.is_answer(*unit);
+        if !said || !edit.head.units[gap.old.clone()].iter().all(answers) {
+            return None;
+        }
+        let count =
+            edit.call.prompt[gap.new.clone()].iter().take_while(|unit| answers(unit)).count();
+        (count > 0).then_some(gap.new.start + count)
     }
 
     /// A stretch that is gone and has something else in its place.

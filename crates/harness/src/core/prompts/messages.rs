@@ -104,6 +104,10 @@ impl Units for Messages {
         self.key(unit).is_some_and(|key| key.role == Role::System)
     }
 
+    fn is_answer(&self, unit: u32) -> bool {
+        self.key(unit).is_some_and(|key| key.role == Role::Assistant)
+    }
+
     fn quotes(&self, run: &[u32], said: &[u32]) -> bool {
         let said = said
             .iter()

@@ -7,6 +7,8 @@
 //! - **append**: the prompt goes on from all that the call before was given and said;
 //! - **replaced in place**: something else stands where a message stood, a placeholder or a shorter
 //!   form of it;
+//! - **rewritten**: behind the prompt of a call stands an answer in other words than it said, as
+//!   where a harness puts tool calls into text: by the rule `rewritten`, and no words of the call;
 //! - **summary**: something new stands for a stretch that is gone; its author is the call whose
 //!   words it quotes, where one is found;
 //! - **trim**: a stretch is gone and nothing stands for it;
@@ -58,6 +60,9 @@ pub(crate) trait Units {
 
     /// Whether a unit is an instruction at the head of a context.
     fn is_system(&self, unit: u32) -> bool;
+
+    /// Whether a unit is a part of an answer, by its role.
+    fn is_answer(&self, unit: u32) -> bool;
 
     /// Whether a run of new units holds what a call said, long enough not to be chance.
     fn quotes(&self, run: &[u32], said: &[u32]) -> bool;

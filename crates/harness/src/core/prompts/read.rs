@@ -153,6 +153,14 @@ pub(super) fn summarises<U: Units>(units: &U, call: &Call, next: &Call) -> bool 
     }
     let runs = Diff::new(&view, &next.prompt, U::RUN).kept().to_vec();
     let from = call.prompt.len();
+    // What stands behind the prompt of a call in its place is its answer, in whatever words.
+    let answered = |run: &KeptRun| {
+        run.old_end() == from
+            && next.prompt.get(run.new_end()).is_some_and(|&unit| units.is_answer(unit))
+    };
+    if runs.iter().any(answered) {
+        return false;
+    }
     let standing: usize =
         runs.iter().map(|run| (run.old_end()).saturating_sub(run.old.max(from))).sum();
     // A run of tokens is found wherever it went; a message that went elsewhere is another message.

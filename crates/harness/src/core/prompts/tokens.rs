@@ -31,6 +31,10 @@ impl Units for Tokens {
         false
     }
 
+    fn is_answer(&self, _: u32) -> bool {
+        false
+    }
+
     fn quotes(&self, run: &[u32], said: &[u32]) -> bool {
         let kept = Diff::new(said, run, Self::RUN.min(said.len().max(1)));
         let quoted: usize = kept.kept().iter().map(|run| run.len).sum();

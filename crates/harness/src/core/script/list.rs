@@ -1,4 +1,5 @@
 //! A list that a harness rewrote, as the operation that makes it from the one before.
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use pleach_tree::diff::{Diff, Gap};
@@ -17,6 +18,8 @@ use crate::core::ledger::{Held, Ledger};
 enum Slot {
     There(SegmentId),
     New(Box<Segment>),
+    /// A message that is told by its content and stands nowhere in the order of the list.
+    Told(Box<Segment>),
 }
 
 impl Play<'_> {
@@ -29,7 +32,7 @@ impl Play<'_> {
         for slot in slots {
             let id = match slot {
                 Slot::There(id) => id,
-                Slot::New(segment) => {
+                Slot::New(segment) | Slot::Told(segment) => {
                     let written = self.write(vec![*segment], spot);
                     self.written[at].extend_from_slice(&written);
                     written[0]
@@ -95,9 +98,10 @@ impl Play<'_> {
                         if segment.origin == Origin::Policy {
                             segment.origin = Origin::ExternalModel;
                         }
-                        slots.push(same.map_or(Slot::New(Box::new(segment)), |place| {
-                            Slot::There(before[place])
-                        }));
+                        slots.push(match same {
+                            Some(place) => Slot::There(before[place]),
+                            None => Slot::Told(Box::new(segment)),
+                        });
                     }
                     continue;
                 }
@@ -108,7 +112,32 @@ impl Play<'_> {
             }
         }
         slots.reverse();
+        self.moved(&mut slots, before, &by_print);
         slots
+    }
+
+    /// Finds messages that stand elsewhere now: where the order of a list does not tell what a
+    /// message was, it is the newest one of its content that no other one is.
+    fn moved(
+        &self,
+        slots: &mut [Slot],
+        before: &[SegmentId],
+        by_print: &FxHashMap<u64, Vec<usize>>,
+    ) {
+        let there = |slot: &Slot| match slot {
+            Slot::There(id) => Some(*id),
+            Slot::New(_) | Slot::Told(_) => None,
+        };
+        let mut taken: FxHashSet<SegmentId> = slots.iter().filter_map(there).collect();
+        for slot in slots.iter_mut().rev() {
+            let Slot::Told(segment) = slot else { continue };
+            let places = by_print.get(&content_number(std::slice::from_ref(segment.as_ref())));
+            let mut ids = places.into_iter().flatten().rev().map(|&place| before[place]);
+            if let Some(id) = ids.find(|&id| !taken.contains(&id) && self.says(id, segment)) {
+                taken.insert(id);
+                *slot = Slot::There(id);
+            }
+        }
     }
 
     /// What stands in the context for a segment.
@@ -157,6 +186,15 @@ impl Play<'_> {
             None => (held, before),
         };
         let Some(cut) = Cut::of(before, &after, |id| ledger.is_system(id)) else {
+            let held = match change.compacts.then(|| leaves(before, &after)).flatten() {
+                Some((list, gone, put)) => {
+                    let put = (!put.is_empty())
+                        .then(|| Replacement::new(change.kind, put, Place::AfterKept));
+                    let evict = Evict { replacement: put, ..change.evict(held, gone, by.clone()) };
+                    ledger.evict(held, evict, &list)
+                }
+                None => held,
+            };
             let replace = Replace::new(held.id, after).with_author(by);
             return ledger.replace(held, replace);
         };
@@ -189,11 +227,15 @@ fn swapped(
     let known: FxHashSet<SegmentId> = before.iter().copied().collect();
     let call = |id: SegmentId| ledger.written(id).and_then(|segment| segment.result_of.as_deref());
     let fresh = after.iter().copied().filter(|id| !known.contains(id));
-    let mut fresh: FxHashMap<&str, SegmentId> =
-        fresh.filter_map(|id| Some((call(id)?, id))).collect();
+    // Several calls may have one id: what is new stands for the results in their order.
+    let mut by_call: FxHashMap<&str, VecDeque<SegmentId>> = FxHashMap::default();
+    for (call, id) in fresh.filter_map(|id| Some((call(id)?, id))) {
+        by_call.entry(call).or_default().push_back(id);
+    }
     let (mut evicted, mut put) = (Vec::new(), Vec::new());
     let swap = |&id: &SegmentId| {
-        let new = call(id).filter(|_| !stays.contains(&id)).and_then(|call| fresh.remove(call));
+        let new = call(id).filter(|_| !stays.contains(&id));
+        let new = new.and_then(|call| by_call.get_mut(call)?.pop_front());
         evicted.extend(new.map(|_| Evicted::whole(id)));
         put.extend(new);
         new.unwrap_or(id)
@@ -203,6 +245,21 @@ fn swapped(
     let replacement = Replacement::new(ReplacementKind::Placeholder, put, Place::InPlace);
     let evict = Evict::new(ContextId(0), evicted).with_replacement(replacement);
     (!alone && !evict.evicted.is_empty()).then_some((list, evict))
+}
+
+/// What leaves where what stays changes its order, and what is put for it: the list without the one
+/// and with the other behind it, then each of the two; none where nothing leaves.
+fn leaves(
+    before: &[SegmentId],
+    after: &[SegmentId],
+) -> Option<(Vec<SegmentId>, Vec<SegmentId>, Vec<SegmentId>)> {
+    let (known, stays): (FxHashSet<SegmentId>, FxHashSet<SegmentId>) =
+        (before.iter().copied().collect(), after.iter().copied().collect());
+    let (kept, gone): (Vec<SegmentId>, Vec<SegmentId>) =
+        before.iter().partition(|id| stays.contains(id));
+    let put: Vec<SegmentId> = after.iter().copied().filter(|id| !known.contains(id)).collect();
+    let list = kept.into_iter().chain(put.iter().copied()).collect();
+    (!gone.is_empty()).then_some((list, gone, put))
 }
 
 /// One eviction, and what is appended behind it.

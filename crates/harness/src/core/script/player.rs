@@ -149,6 +149,21 @@ impl Player {
         all().find(|form| there.contains(form)).unwrap_or(result)
     }
 
+    /// What of a call's results is to be cleared next: where several calls have one id, one that
+    /// nothing was put for yet.
+    fn uncleared(
+        &self,
+        call: &str,
+        there: &FxHashSet<SegmentId>,
+        holes: &FxHashMap<SegmentId, SegmentId>,
+    ) -> Option<SegmentId> {
+        let forms = self.results.get(call)?;
+        let mut left =
+            forms.iter().copied().filter(|form| there.contains(form) && !holes.contains_key(form));
+        let first = left.clone().next();
+        left.find(|form| !self.roots.contains_key(form)).or(first)
+    }
+
     /// Puts something else for results, where they stand.
     pub(crate) fn swap(
         &mut self,
@@ -163,6 +178,7 @@ impl Player {
         let mut holes: FxHashMap<SegmentId, SegmentId> = FxHashMap::default();
         let mut evicted = Vec::new();
         for (call, segment) in swap.results {
+<<<<<<< HEAD
             let standing: Vec<SegmentId> = self.standing(&call, &there).collect();
             if standing.is_empty() {
                 let message =
@@ -172,6 +188,23 @@ impl Player {
             for hole in standing {
                 if holes.contains_key(&hole) {
                     continue;
+=======
+            match self.uncleared(&call, &there, &holes) {
+                Some(hole) => {
+                    let put = self.write_one(draft, segment, spot);
+                    holes.insert(hole, put);
+                    evicted.push(hole);
+                    let root = self.roots.get(&hole).copied().unwrap_or(hole);
+                    self.roots.insert(put, root);
+                    self.forms.entry(root).or_default().push(put);
+                }
+                None if self.standing(&call, &there).is_some() => {}
+                None => {
+                    let message = format!(
+                        "the result of call {call} is not in the context; it is passed over"
+                    );
+                    draft.fault(&spot.at, swap.key, "cleared-missing", message);
+>>>>>>> others
                 }
                 let put = self.write_one(draft, segment.clone(), spot);
                 holes.insert(hole, put);

@@ -15,8 +15,12 @@ use crate::{Conversion, Harness, HarnessError, Input};
 /// A trajectory in the thread that it is of.
 pub(super) struct Part {
     pub(super) trajectory: Trajectory,
+    /// The rollout, where a file holds several.
+    pub(super) rollout: Option<String>,
     /// The name of the thread; none where it goes on from the part before it.
     pub(super) thread: Option<String>,
+    /// The file that it is all of.
+    pub(super) file: Option<String>,
     pub(super) spot: Spot,
     pub(super) key: String,
 }
@@ -31,12 +35,18 @@ pub(super) fn convert(
         draft,
         parts: Vec::new(),
         read: FxHashSet::from_iter([input.main().listed]),
+        rollout: None,
         threads: FxHashSet::default(),
         asked: FxHashMap::default(),
     };
-    for (index, document) in documents.into_iter().enumerate() {
-        let thread = if index == 0 { "main".into() } else { format!("main-{}", index + 1) };
-        files.threads.insert(thread.clone());
+    let session = |document: &Document| {
+        let id = |key: &&str| document.value.get(*key)?.as_str().map(str::to_owned);
+        ["session_id", "trajectory_id"].iter().find_map(id)
+    };
+    let several = documents.iter().filter_map(session).collect::<FxHashSet<String>>().len() > 1;
+    for document in documents {
+        files.rollout = session(&document).filter(|_| several);
+        let thread = files.thread("main");
         files.document(document, Some(thread))?;
     }
     let Files { mut draft, parts, .. } = files;
@@ -61,11 +71,24 @@ pub(super) fn convert(
         draft.warn(&first.spot.at, "steps[].metrics", "partial-ids", message);
     }
     let mut script = Script::of(draft);
-    let mut steps = Steps::default();
-    for part in parts {
-        steps.part(&mut script, part);
-    }
+    Steps::of(parts).play(&mut script);
     script.play()
+}
+
+/// Where a trajectory stands.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    /// The path of keys to it.
+    key: &'p str,
+    /// The folder of its file.
+    folder: &'p str,
+    /// The file that it is all of.
+    file: Option<&'p str>,
+}
+
+/// A name that a trajectory in a folder gives, from the folder of the main file.
+pub(super) fn in_folder(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// The files of a run, while they are gathered.
@@ -74,9 +97,11 @@ struct Files<'i> {
     draft: Draft,
     parts: Vec<Part>,
     read: FxHashSet<String>,
-    /// Names of threads, and how many were asked for by each name.
-    threads: FxHashSet<String>,
-    asked: FxHashMap<String, usize>,
+    /// The rollout that is read, where a file holds several.
+    rollout: Option<String>,
+    /// Names of threads in their rollouts, and how many were asked for by each name.
+    threads: FxHashSet<(Option<String>, String)>,
+    asked: FxHashMap<(Option<String>, String), usize>,
 }
 
 impl Files<'_> {
@@ -99,7 +124,8 @@ impl Files<'_> {
             self.draft.fault(&spot.at, "schema_version", "unsupported-version", message);
         }
         let folder = member.listed.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
-        self.trajectory(trajectory, thread, &spot, "", &folder)
+        let place = Place { key: "", folder: &folder, file: Some(&member.listed) };
+        self.trajectory(trajectory, thread, &spot, place)
     }
 
     fn trajectory(
@@ -107,13 +133,25 @@ impl Files<'_> {
         mut trajectory: Trajectory,
         thread: Option<String>,
         spot: &Spot,
-        key: &str,
-        folder: &str,
+        Place { key, folder, file }: Place<'_>,
     ) -> Result<(), HarnessError> {
         let subagents = trajectory.subagent_trajectories.take().unwrap_or_default();
         let continued = trajectory.continued_trajectory_ref.take();
-        let paths: Vec<String> = trajectory.steps.iter().flat_map(super::steps::referred).collect();
-        self.parts.push(Part { trajectory, thread, spot: spot.clone(), key: key.to_owned() });
+        let named = |(index, step)| {
+            let key = format!("{key}steps[{index}].observation.results");
+            let paths = super::handoff::referred(step).into_iter().filter_map(|named| named.path);
+            paths.map(move |path| (key.clone(), path)).collect::<Vec<_>>()
+        };
+        let paths: Vec<(String, String)> =
+            trajectory.steps.iter().enumerate().flat_map(named).collect();
+        self.parts.push(Part {
+            trajectory,
+            rollout: self.rollout.clone(),
+            thread,
+            file: file.map(str::to_owned),
+            spot: spot.clone(),
+            key: key.to_owned(),
+        });
         if let Some(name) = continued {
             match self.beside(folder, &name)? {
                 Some(documents) => {
@@ -133,16 +171,18 @@ impl Files<'_> {
                 .or(subagent.session_id.clone())
                 .or(subagent.agent.name.clone());
             let thread = self.thread(&name.unwrap_or_else(|| "subagent".into()));
-            self.trajectory(
-                subagent,
-                Some(thread),
-                spot,
-                &format!("{key}subagent_trajectories[{index}]."),
-                folder,
-            )?;
+            let key = format!("{key}subagent_trajectories[{index}].");
+            self.trajectory(subagent, Some(thread), spot, Place { key: &key, folder, file: None })?;
         }
-        for path in paths {
-            for document in self.beside(folder, &path)?.unwrap_or_default() {
+        for (key, path) in paths {
+            let documents = self.beside(folder, &path)?;
+            if documents.is_none() && self.read.insert(in_folder(folder, &path)) {
+                let message = format!(
+                    "the step refers to {path}, which does not lie beside it: its calls are missing, and so is what later contexts hold of it"
+                );
+                self.draft.warn(&spot.at, &key, "missing-file", message);
+            }
+            for document in documents.unwrap_or_default() {
                 let thread = self.thread(document.member.file_name().trim_end_matches(".json"));
                 self.document(document, Some(thread))?;
             }
@@ -152,11 +192,12 @@ impl Files<'_> {
 
     /// A name that no thread has yet.
     fn thread(&mut self, name: &str) -> String {
-        let asked = self.asked.entry(name.to_owned()).or_default();
+        let rollout = self.rollout.clone();
+        let asked = self.asked.entry((rollout.clone(), name.to_owned())).or_default();
         loop {
             *asked += 1;
             let name = if *asked == 1 { name.to_owned() } else { format!("{name}-{asked}") };
-            if self.threads.insert(name.clone()) {
+            if self.threads.insert((rollout.clone(), name.clone())) {
                 return name;
             }
         }
@@ -164,7 +205,7 @@ impl Files<'_> {
 
     /// The trajectories of a file beside the main one, once.
     fn beside(&mut self, folder: &str, name: &str) -> Result<Option<Vec<Document>>, HarnessError> {
-        let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let path = in_folder(folder, name);
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         if path.contains("..") || path.starts_with('/') || self.read.contains(&path) {
             return Ok(None);

@@ -16,7 +16,12 @@
 //!   if any.
 //! - **`continued_trajectory_ref`** names the file that the run goes on in, read where it lies
 //!   beside; its first context is compared with the last one here. **`subagent_trajectories`**, and
-//!   files that observations refer to, are threads of their own.
+//!   files that observations refer to, are threads of their own; where their first steps are copies
+//!   of what stands here, they fork from there. A file that is named and not there is a warning.
+//! - **Handoffs** of Terminus 2 are system steps that refer to its three sub-agents. Behind one
+//!   stand what the run began with, the questions' prompt, the questions, and the answers; the rest
+//!   is out, by the call that wrote the summary. The step's own message is a note to the reader.
+//! - **Several trajectories** in one file are a rollout for each session id.
 //!
 //! # What is written
 //! [`write()`] writes one trajectory: the main thread as steps, every other thread under
@@ -24,6 +29,7 @@
 //! record, in order, with the place of its text and ids in the steps instead of a copy of them. A
 //! trajectory that has it is read back record for record.
 mod export;
+mod handoff;
 mod import;
 mod model;
 mod skeleton;

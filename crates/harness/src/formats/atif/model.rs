@@ -65,7 +65,7 @@ pub(super) struct ObservationResult {
 pub(super) struct Metrics {
     pub(super) prompt_token_ids: Option<Vec<u32>>,
     pub(super) completion_token_ids: Option<Vec<u32>>,
-    pub(super) logprobs: Option<Vec<f64>>,
+    pub(super) logprobs: Option<Vec<Option<f64>>>,
 }
 
 /// What a step does to the context before it.

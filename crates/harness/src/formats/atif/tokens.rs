@@ -15,6 +15,7 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
     for part in parts {
         thread = part.thread.unwrap_or(thread);
         let model = part.trajectory.agent.model_name;
+        let rollout = part.rollout.unwrap_or_else(|| "r0".into());
         for (index, step) in
             part.trajectory.steps.iter().enumerate().filter(|(_, step)| step.is_call())
         {
@@ -24,7 +25,7 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
             let model: Option<Arc<str>> =
                 step.model_name.as_deref().or(model.as_deref()).map(Into::into);
             let call = Call {
-                rollout: "r0".into(),
+                rollout: rollout.clone(),
                 thread: Some(thread.clone()),
                 prompt: prompt.to_vec(),
                 said: vec![Said { segment, units: completion.to_vec() }],
@@ -50,18 +51,18 @@ fn segment(
 ) -> Segment {
     let mut segment = Segment::new(SegmentId(0), Role::Assistant, Origin::Policy)
         .with_tokens(completion.to_vec());
-    segment.logprobs = step.metrics.as_ref().and_then(|metrics| metrics.logprobs.clone());
-    let sound = |logprobs: &Vec<f64>| {
-        logprobs.len() == completion.len()
-            && logprobs.iter().all(|value| value.is_finite() && *value <= 0.0)
+    let Some(logprobs) = step.metrics.as_ref().and_then(|metrics| metrics.logprobs.as_ref()) else {
+        return segment;
     };
-    if segment.logprobs.as_ref().is_some_and(|logprobs| !sound(logprobs)) {
+    let sound = |value: &Option<f64>| value.filter(|value| value.is_finite() && *value <= 0.0);
+    let sound: Option<Vec<f64>> = logprobs.iter().map(sound).collect();
+    segment.logprobs = sound.filter(|logprobs| logprobs.len() == completion.len());
+    if segment.logprobs.is_none() {
         let message = format!(
             "the log-probabilities are not {} numbers of at most 0; they are dropped",
             completion.len()
         );
         draft.fault(at, &format!("{key}.metrics.logprobs"), "logprobs", message);
-        segment.logprobs = None;
     }
     segment
 }

@@ -1,5 +1,5 @@
 //! Compactions of a rollout.
-use pleach_tree::{Evidence, ForkReason, Origin, Part, ReplacementKind, Role, Segment};
+use pleach_tree::{By, ByKind, Evidence, ForkReason, Origin, Part, ReplacementKind, Role, Segment};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -43,13 +43,19 @@ impl Rollout {
                 "nothing stands before the compaction in the file; its list is all that is known";
             script.draft.warn(&spot.at, "payload", "no-predecessor", text);
         }
-        let last = compacted
-            .replacement_history
-            .as_ref()
-            .and_then(|list| summary_of(list))
-            .unwrap_or_else(|| message.clone());
+        let list = compacted.replacement_history.as_deref().unwrap_or_default();
+        let sealed = list.iter().find(|item| item.is_sealed());
+        let last = match sealed {
+            // The provider's own item is the summary, and every prompt in the list one that stays.
+            Some(_) => message.clone(),
+            None => summary_of(list).unwrap_or_else(|| message.clone()),
+        };
         let summariser = self.summariser(script, &last);
         let mut change = Change::new(ReplacementKind::Summary);
+        if let Some(item) = sealed {
+            change = change.by(Author::Known(By::new(ByKind::Provider)));
+            self.sealed(script, item.sealed_bytes(), spot);
+        }
         if let Some(found) = &summariser {
             change = change.by(Author::Of(found.node));
         }
@@ -81,6 +87,16 @@ impl Rollout {
             }
         };
         self.rewrite(script, told, change, spot);
+    }
+
+    /// Warns, once in a rollout, that what a provider wrote cannot be read.
+    pub(super) fn sealed(&mut self, script: &mut Script, bytes: usize, spot: &Spot) {
+        if !std::mem::replace(&mut self.unreadable, true) {
+            let text = format!(
+                "what the provider put in place of the history is encrypted ({bytes} bytes): contexts from here on hold what cannot be read, and its size stands for it"
+            );
+            script.draft.warn(&spot.at, "encrypted_content", "encrypted-summary", text);
+        }
     }
 
     fn rewrite(&mut self, script: &mut Script, told: Vec<Told>, change: Change, spot: &Spot) {

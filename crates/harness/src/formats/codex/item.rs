@@ -94,8 +94,8 @@ pub(super) fn piece(item: Item, key: &str, spot: &Spot) -> Piece {
             let call = item.call_id.as_deref().unwrap_or_default();
             Piece::Output(Box::new(spot.segment(call, output(call, item.output))))
         }
-        "compaction" | "compaction_summary" | "context_compaction" => {
-            let size = item.encrypted_content.as_deref().map_or(0, str::len);
+        _ if item.is_sealed() => {
+            let size = item.sealed_bytes();
             let text = format!(
                 r#"{{"type":"{}","encrypted_content":"[{size} bytes of base64 left out]"}}"#,
                 item.kind

@@ -70,6 +70,18 @@ pub(super) struct Item {
     pub(super) encrypted_content: Option<String>,
 }
 
+impl Item {
+    /// Whether it is what a provider puts in place of a history, which only the provider can read.
+    pub(super) fn is_sealed(&self) -> bool {
+        matches!(self.kind.as_str(), "compaction" | "compaction_summary" | "context_compaction")
+    }
+
+    /// How long that is.
+    pub(super) fn sealed_bytes(&self) -> usize {
+        self.encrypted_content.as_deref().map_or(0, str::len)
+    }
+}
+
 /// What a tool gave.
 #[derive(Debug)]
 pub(super) enum Output {

@@ -13,8 +13,10 @@
 //!   context already keeps its identity, so the record is an eviction of the rest;
 //!   `context_compacted` is no second one. Older ones have only `message`: the list is rebuilt as
 //!   the harness does (the messages before the first prompt, the newest prompts of 20,000 tokens at
-//!   4 bytes each, the summary), which is inferred, and a warning. A summary that the provider made
-//!   is encrypted, and so is its place: its size stands there.
+//!   4 bytes each, the summary), which is inferred, and a warning. Where a list holds an
+//!   item of the provider (`compaction`), the provider compacted: that item stands for all that is
+//!   not in the list, prompts keep their identity wherever they stand now, and one warning says that
+//!   the item is encrypted, so its size stands there.
 //! - **The summariser's call** is recorded by some versions, as a message right before the
 //!   compaction whose text ends the summary. It is a thread of its own, `compact-1` and so on. The
 //!   prompt that it answers is not recorded, so it carries no loss.

@@ -22,6 +22,9 @@ impl Rollout {
     pub(super) fn item(&mut self, script: &mut Script, item: Item, spot: &Spot) {
         let key = format!("line-{}", spot.at.line);
         let id = item.id.clone().filter(|id| !id.is_empty());
+        if item.is_sealed() {
+            self.sealed(script, item.sealed_bytes(), spot);
+        }
         let piece = item::piece(item, &key, spot);
         let Some(number) = piece.number() else {
             if let Piece::Unknown(kind) = piece {

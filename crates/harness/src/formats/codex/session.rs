@@ -57,6 +57,8 @@ pub(super) struct Rollout {
     /// Whether the last prompt has no id and says what was said above.
     pub(super) asked_again: bool,
     pub(super) copied: Copied,
+    /// Whether what a provider encrypted was met.
+    pub(super) unreadable: bool,
 }
 
 impl Rollout {

@@ -1,7 +1,7 @@
 //! From the lines of a session to its script.
 use std::sync::Arc;
 
-use pleach_tree::{Origin, ReadOptions, ReplacementKind};
+use pleach_tree::{Origin, ReadOptions, ReplacementKind, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::line::{Line, Message, Spoken};
@@ -186,6 +186,14 @@ impl GeminiSession {
     }
 }
 
+/// Takes calls that are made for calls without a result: an id, or the name that stands for one, may
+/// be that of an earlier call too.
+fn opened(said: &[Segment], answered: &mut FxHashSet<String>) {
+    for call in said.iter().flat_map(|segment| &segment.calls) {
+        answered.remove(call);
+    }
+}
+
 /// Adds a message; the node behind it.
 fn say(
     script: &mut Script,
@@ -198,6 +206,7 @@ fn say(
     let (is_model, model) =
         (message.kind.as_deref() == Some("gemini"), message.model.clone().map(Arc::from));
     let Spoken { mut said, results } = message.spoken(Origin::Human, spot);
+    opened(&said, answered);
     answered.extend(results.iter().filter_map(|result| result.result_of.clone()));
     // Results that stand with the message that called are not told again by a message of their own.
     said.retain(|segment| {
@@ -237,6 +246,7 @@ fn set(
         }
         before.push((message.id.clone().unwrap_or_default(), Back::Into(node, count)));
         let Spoken { mut said, results } = message.spoken(Origin::ExternalModel, spot);
+        opened(&said, &mut answered);
         said.retain(|segment| {
             segment.result_of.as_ref().is_none_or(|call| !answered.contains(call))
         });

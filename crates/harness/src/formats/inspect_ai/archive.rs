@@ -1,11 +1,11 @@
 //! The archive and its samples.
-use std::io::{self, Read};
+use std::io::{self, Read, SeekFrom};
 
 use pleach_tree::{Fault, Location, ReadOptions};
 use serde::Deserialize;
 use zip::{CompressionMethod, ZipArchive};
 
-use super::play;
+use super::play::{self, Others};
 use super::sample::Sample;
 use crate::core::format::Format;
 use crate::core::input::{Member, ReadSeek};
@@ -49,20 +49,26 @@ struct Eval {
 
 fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessError> {
     let mut script = Script::new("inspect-ai", options);
-    let main = input.main();
+    let (main, mut others) = (input.main(), Others::default());
     if pleach_tree::compression(&main.start(4)?) != Some("zip") {
         let file = script.draft.file(&main);
         let (logs, at) = main.document::<Header>(options, &mut script.draft.report)?;
         let spot = Spot { file, at };
         for log in logs {
             script.draft.header.harness_version = log.version();
-            log.samples.into_iter().for_each(|sample| play::sample(&mut script, sample, &spot));
+            for sample in log.samples {
+                play::sample(&mut script, sample, &spot, &mut others);
+            }
         }
+        others.tell(&mut script);
         return script.play();
     }
     let damaged = |error: zip::result::ZipError| {
         HarnessError::io(&main.name, io::Error::other(error.to_string()))
     };
+    if !has_directory(&main)? {
+        return Err(HarnessError::CutArchive { file: main.name.to_string(), bytes: main.size()? });
+    }
     let mut archive = ZipArchive::new(main.seek()?).map_err(damaged)?;
     for at in 0..archive.len() {
         let name = archive
@@ -85,14 +91,28 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
             let (samples, at) = inner.document::<Sample>(options, &mut script.draft.report)?;
             let spot = Spot { file, at };
             for sample in samples {
-                play::sample(&mut script, sample, &spot);
+                play::sample(&mut script, sample, &spot, &mut others);
             }
         } else {
             let (headers, _) = inner.document::<Header>(options, &mut script.draft.report)?;
             script.draft.header.harness_version = headers.first().and_then(Header::version);
         }
     }
+    others.tell(&mut script);
     script.play()
+}
+
+/// Whether the mark of an archive's directory is there, which stands at its end, behind nothing but
+/// a comment.
+fn has_directory(main: &Member) -> Result<bool, HarnessError> {
+    const MARK: &[u8] = b"PK\x05\x06";
+    const LONGEST: u64 = 22 + u16::MAX as u64;
+    let io = |source| HarnessError::io(&main.name, source);
+    let start = main.size()?.saturating_sub(LONGEST);
+    let (mut archive, mut end) = (main.seek()?, Vec::new());
+    archive.seek(SeekFrom::Start(start)).map_err(io)?;
+    archive.take(LONGEST).read_to_end(&mut end).map_err(io)?;
+    Ok(memchr::memmem::find(&end, MARK).is_some())
 }
 
 /// The text of an entry; none where it cannot be read, which is a fault.

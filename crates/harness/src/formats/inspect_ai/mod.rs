@@ -4,7 +4,8 @@
 //! # What a log becomes
 //! - **Rollouts** are samples: `ID_epoch_N`, with the sample's first score as outcome, in the group
 //!   of the sample's id.
-//! - **Calls** are model events with an output; one that failed or is pending is none. Every call
+//! - **Calls** are model events with an output; one that failed or is pending is none, and neither is
+//!   one inside a scorer's span or of a model in another role, such as a grader's. Every call
 //!   has its whole prompt, as a list of messages or as ranges over the sample's pool, so every view
 //!   is what was sent. Texts kept as attachments are put back.
 //! - **Threads** are spans: a call goes on from the last one of its span, or from the thread whose

@@ -2,11 +2,12 @@
 use std::sync::Arc;
 
 use pleach_tree::{Evidence, Extra, Origin, Outcome, ReplacementKind, Segment, Status};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
 
-use super::message::Attachments;
+use super::message::{Attachments, Message};
 use super::pool::{Key, Known};
-use super::sample::{Event, Sample};
+use super::sample::{Event, Field, Output, Sample};
 use crate::core::script::{Call, Change, Item, List, Script, Spot, Step};
 
 /// A thread as its last call left it.
@@ -45,6 +46,21 @@ impl Written {
     }
 }
 
+/// Calls that are not the policy's: where the first one stands, and how many there are.
+#[derive(Debug, Default)]
+pub(super) struct Others(Option<(Spot, u64)>);
+
+impl Others {
+    /// Says how many calls were left out.
+    pub(super) fn tell(self, script: &mut Script) {
+        let Some((spot, count)) = self.0 else { return };
+        let message = format!(
+            "calls ({count}) are a scorer's, or of a model in another role, here and in the samples below; they are not the policy's and are left out"
+        );
+        script.draft.warn(&spot.at, "events", "other-calls", message);
+    }
+}
+
 /// A sample while it is played.
 pub(super) struct Play<'s> {
     pub(super) script: &'s mut Script,
@@ -52,6 +68,9 @@ pub(super) struct Play<'s> {
     pub(super) rollout: String,
     pub(super) threads: Vec<Thread>,
     names: FxHashMap<String, String>,
+    /// Spans that a score is made in.
+    scorers: FxHashSet<String>,
+    others: &'s mut Others,
     /// Where the segments of a message were written: as what a node brought, or as a part of a list
     /// that it made.
     written: FxHashMap<Key, Written>,
@@ -59,7 +78,7 @@ pub(super) struct Play<'s> {
 }
 
 /// Adds the calls of a sample.
-pub(super) fn sample(script: &mut Script, sample: Sample, spot: &Spot) {
+pub(super) fn sample(script: &mut Script, sample: Sample, spot: &Spot, others: &mut Others) {
     let (rollout, group, reward) = (sample.name(), sample.group(), sample.reward());
     let status = match (&sample.error, &sample.limit) {
         (Some(error), _) if !error.is_null() => Status::Aborted,
@@ -79,6 +98,8 @@ pub(super) fn sample(script: &mut Script, sample: Sample, spot: &Spot) {
         rollout: rollout.clone(),
         threads: Vec::new(),
         names: FxHashMap::default(),
+        scorers: FxHashSet::default(),
+        others,
         written: FxHashMap::default(),
         summaries: 0,
     };
@@ -103,8 +124,13 @@ impl Play<'_> {
         pool: &[Known],
         attachments: &mut Attachments<'_>,
     ) {
-        match event.kind.as_str() {
+        match event.kind.as_deref().unwrap_or_default() {
             "span_begin" => {
+                let inside =
+                    event.parent_id.as_ref().is_some_and(|parent| self.scorers.contains(parent));
+                if inside || matches!(event.sort.as_deref(), Some("scorer" | "scorers")) {
+                    self.scorers.extend(event.id.clone());
+                }
                 let named = event.name.filter(|_| {
                     matches!(event.sort.as_deref(), Some("agent" | "solver" | "handoff"))
                 });
@@ -126,18 +152,28 @@ impl Play<'_> {
         attachments: &mut Attachments<'_>,
     ) {
         let failed = event.error.as_ref().is_some_and(|error| !error.is_null())
-            || event.pending == Some(true);
-        let Some(mut choice) =
-            event.output.and_then(|output| output.choices.into_iter().next()).filter(|_| !failed)
-        else {
+            || event.pending == Some(Value::Bool(true));
+        if failed {
+            return;
+        }
+        let scores = event.span_id.as_ref().is_some_and(|span| self.scorers.contains(span));
+        if scores || event.role.is_some() {
+            let (_, count) = self.others.0.get_or_insert_with(|| (self.spot.clone(), 0));
+            *count += 1;
+            return;
+        }
+        let output: Option<Output> = self.field(event.output, at, "output");
+        let Some(mut choice) = output.and_then(|output| output.choices.into_iter().next()) else {
             return;
         };
         let name = event.uuid.unwrap_or_else(|| format!("event-{at}"));
         let mut prompt: Vec<Known> = Vec::new();
-        for (index, message) in event.input.0.into_iter().enumerate() {
+        let input: Option<Vec<Message>> = self.field(event.input, at, "input");
+        for (index, message) in input.into_iter().flatten().enumerate() {
             prompt.push(Known::new(message, attachments, &format!("{name}-{index}"), self.spot));
         }
-        for &(start, end) in event.input_refs.iter().flatten() {
+        let refs = self.field(event.input_refs, at, "input_refs");
+        for (start, end) in refs.into_iter().flatten() {
             match pool.get(start..end) {
                 Some(messages) => prompt.extend_from_slice(messages),
                 None => {
@@ -171,6 +207,19 @@ impl Play<'_> {
         thread.live.push(said.key);
         thread.at = Some(node);
         thread.model = model;
+    }
+
+    /// What a call has under a key; what cannot be read is a fault.
+    fn field<T>(&mut self, field: Field<T>, at: usize, key: &str) -> Option<T> {
+        match field {
+            Field::Is(value) => value,
+            Field::Odd(message) => {
+                let message = format!("{message}; it is left out");
+                let key = format!("events[{at}].{key}");
+                self.script.draft.fault(&self.spot.at, &key, "odd-field", message);
+                None
+            }
+        }
     }
 
     /// The thread that a prompt goes on from: that of its span, else the one whose context it

@@ -1,6 +1,7 @@
 //! What a sample's file says.
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::message::Message;
@@ -26,41 +27,67 @@ pub(super) struct Data {
     pub(super) messages: Vec<Message>,
 }
 
-/// Something that happened.
+/// Something that happened. Other events than calls keep other things under the same keys, so what
+/// is not of the kind that a call has there is a fault of a call alone.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event {
-    #[serde(rename = "event")]
-    pub(super) kind: String,
+    #[serde(rename = "event", deserialize_with = "text")]
+    pub(super) kind: Option<String>,
+    #[serde(deserialize_with = "text")]
     pub(super) span_id: Option<String>,
     /// The span that begins, for the event of its beginning.
+    #[serde(deserialize_with = "text")]
     pub(super) id: Option<String>,
+    /// The span that it begins in.
+    #[serde(deserialize_with = "text")]
+    pub(super) parent_id: Option<String>,
+    #[serde(deserialize_with = "text")]
     pub(super) name: Option<String>,
+    #[serde(deserialize_with = "text")]
     pub(super) uuid: Option<String>,
+    #[serde(deserialize_with = "text")]
     pub(super) model: Option<String>,
-    pub(super) input: Inputs,
-    pub(super) input_refs: Option<Vec<(usize, usize)>>,
-    pub(super) output: Option<Output>,
+    /// What the model is called for, where that is not the main thing.
+    #[serde(deserialize_with = "text")]
+    pub(super) role: Option<String>,
+    pub(super) input: Field<Vec<Message>>,
+    pub(super) input_refs: Field<Vec<(usize, usize)>>,
+    pub(super) output: Field<Output>,
     pub(super) error: Option<Value>,
-    pub(super) pending: Option<bool>,
-    #[serde(rename = "type")]
+    pub(super) pending: Option<Value>,
+    #[serde(rename = "type", deserialize_with = "text")]
     pub(super) sort: Option<String>,
+    #[serde(deserialize_with = "text")]
     pub(super) source: Option<String>,
     pub(super) metadata: Option<Value>,
 }
 
-/// The messages of a prompt; other events keep something else under the same key.
-#[derive(Debug, Default)]
-pub(super) struct Inputs(pub(super) Vec<Message>);
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
 
-impl<'de> Deserialize<'de> for Inputs {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+/// What stands under a key, or why it is not what a call has there.
+#[derive(Debug)]
+pub(super) enum Field<T> {
+    Is(Option<T>),
+    Odd(String),
+}
+
+impl<T> Default for Field<T> {
+    fn default() -> Self {
+        Self::Is(None)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Field<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Ok(Self(if value.is_array() {
-            serde_json::from_value(value).unwrap_or_default()
-        } else {
-            Vec::new()
-        }))
+        let read = serde_json::from_value::<Option<T>>(value);
+        Ok(read.map_or_else(|error| Self::Odd(error.to_string()), Self::Is))
     }
 }
 

@@ -111,12 +111,30 @@ fn play(
     children: Vec<Loaded>,
 ) -> Result<Conversion, HarnessError> {
     script.draft.header.harness_version.clone_from(&main.session.version);
+    missing(&mut script, std::iter::once(&main).chain(&children));
     session::write(&mut script, main, 0);
     for child in children {
         let conversation = script.conversation(child.session.id.clone());
         session::write(&mut script, child, conversation);
     }
     script.play()
+}
+
+/// Warns of every session that a tool had its work done in and that is not there.
+fn missing<'l>(script: &mut Script, sessions: impl Iterator<Item = &'l Loaded> + Clone) {
+    let mut known: FxHashSet<&str> =
+        sessions.clone().map(|loaded| loaded.session.id.as_str()).collect();
+    let messages = sessions.flat_map(|loaded| &loaded.messages);
+    for (message, spot) in messages {
+        for child in message.parts.iter().filter_map(Part::child) {
+            if known.insert(child) {
+                let text = format!(
+                    "the sub-agent's session {child} is not there, so its calls are missing; an export holds one session, so export that one too"
+                );
+                script.draft.warn(&spot.at, "state.metadata.sessionId", "missing-session", text);
+            }
+        }
+    }
 }
 
 /// One file of a storage folder.

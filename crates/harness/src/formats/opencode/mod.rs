@@ -22,14 +22,17 @@
 //! - **Copied history.** A fork copies messages with their times; what is older than its session is
 //!   context here.
 //! - **Sub-agents** are the sessions in the same storage folder whose `parentID` is the session:
-//!   threads that start from nothing.
+//!   threads that start from nothing. One that a tool names and that is not there, as in every
+//!   export, is a warning.
 //!
+//! Messages stand in the order of their times, then of their ids, which rolled over in August 2026.
 //! Tool schemas are not recorded, nor is the system prompt by most versions.
 //!
 //! # What is a fault
 //! Two messages with one id, a summary whose request is not there, a call with nothing before it.
 mod load;
 mod message;
+mod order;
 mod record;
 mod session;
 

@@ -106,6 +106,13 @@ impl Info {
     }
 }
 
+impl Part {
+    /// The session that a tool had its work done in.
+    pub(super) fn child(&self) -> Option<&str> {
+        self.state.as_ref()?.metadata.as_ref()?.get("sessionId")?.as_str()
+    }
+}
+
 impl WithParts {
     pub(super) fn compaction(&self) -> Option<&Part> {
         self.parts

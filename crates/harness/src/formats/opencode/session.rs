@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::load::Loaded;
 use super::message::{self, CLEARED, Turn};
+use super::order;
 use super::record::WithParts;
 use crate::core::script::{
     self, Author, Call, Change, Cursor, Item, List, Script, Spot, Step, Swap,
@@ -47,7 +48,8 @@ struct Writer<'s> {
 }
 
 /// Adds what a session says to the script.
-pub(super) fn write(script: &mut Script, loaded: Loaded, conversation: usize) {
+pub(super) fn write(script: &mut Script, mut loaded: Loaded, conversation: usize) {
+    order::by_time(&mut loaded.messages);
     let began = loaded.session.time.created;
     let mut writer = Writer {
         script,

@@ -28,6 +28,8 @@ pub(super) struct Log {
     /// comes.
     torn: FxHashSet<String>,
     answered: FxHashSet<String>,
+    /// How many calls have each id of a provider's, and which of them have no answer yet.
+    named: FxHashMap<String, (usize, Vec<String>)>,
     /// Whether the context may differ from the view in more than those.
     differs: bool,
     request: Option<Option<String>>,
@@ -124,6 +126,8 @@ impl Log {
             self.close(script);
             self.reach(script, spot);
         }
+        let call = segments.iter().flat_map(|said| said.calls.first()).next().cloned();
+        let call = call.map(|call| self.opens(call));
         let open = self.open.get_or_insert_with(|| Open {
             response: response.clone(),
             output: Vec::new(),
@@ -131,7 +135,6 @@ impl Log {
             spot: spot.clone(),
         });
         let start = open.output.len();
-        let call = segments.iter().flat_map(|said| said.calls.first()).next().cloned();
         open.output.extend(segments);
         let parts = Some((start, open.output.len()));
         let kind = match call {
@@ -145,6 +148,23 @@ impl Log {
             None => Kind::Other,
         };
         open.shown.push(Shown { id, node: 0, parts, kind });
+    }
+
+    /// The name of a call: its id, and behind the first call of that id its number too, because a
+    /// provider may count ids anew each turn.
+    fn opens(&mut self, id: String) -> String {
+        let (count, open) = self.named.entry(id.clone()).or_default();
+        *count += 1;
+        let call = if *count == 1 { id } else { format!("{id}#{count}") };
+        if !self.answered.contains(&call) {
+            open.push(call.clone());
+        }
+        call
+    }
+
+    /// The name of the call that an answer is to: the newest of its id that has none.
+    fn answers(&mut self, id: String) -> String {
+        self.named.get_mut(&id).and_then(|(_, open)| open.pop()).unwrap_or(id)
     }
 
     /// Ends the response that may have more actions.
@@ -165,7 +185,8 @@ impl Log {
         segments: Vec<Segment>,
         spot: &Spot,
     ) {
-        let kind = match event.tool_call_id {
+        let call = event.tool_call_id.map(|call| self.answers(call));
+        let kind = match call {
             Some(call) if !self.answered.insert(call.clone()) => {
                 let message = format!("call {call} has a second answer; the first is kept");
                 script.draft.fault(&spot.at, "tool_call_id", "duplicate-result", message);

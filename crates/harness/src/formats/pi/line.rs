@@ -1,5 +1,8 @@
 //! One line of a session file.
+use std::fmt;
+
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::core::block::Content;
 
@@ -10,6 +13,7 @@ pub(super) struct Line {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) version: Option<u32>,
+    pub(super) timestamp: Time,
     pub(super) id: Option<String>,
     pub(super) parent_id: Option<String>,
     pub(super) message: Option<Message>,
@@ -23,12 +27,31 @@ pub(super) struct Line {
     pub(super) branched_from: Option<String>,
 }
 
+/// When a line was written, which is no part of what it says.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Time(Value);
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Time")
+    }
+}
+
+impl Time {
+    /// Whether it was written in a month, such as `2026-06`, or behind it.
+    pub(super) fn is_from(&self, month: &str) -> bool {
+        self.0.as_str().is_some_and(|time| time >= month)
+    }
+}
+
 /// A message of the conversation.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Message {
     pub(super) role: String,
     pub(super) content: Content,
+    pub(super) provider: Option<String>,
     pub(super) model: Option<String>,
     pub(super) stop_reason: Option<String>,
     pub(super) tool_call_id: Option<String>,
@@ -57,6 +80,16 @@ impl Line {
 }
 
 impl Message {
+    /// Whether the harness wrote it in the policy's place.
+    pub(super) fn is_of_harness(&self) -> bool {
+        self.role == "assistant" && self.provider.as_deref() == Some("openclaw")
+    }
+
+    /// Whether it is a note of what was delivered to a channel, or of what a client put in.
+    pub(super) fn is_note(&self) -> bool {
+        matches!(self.model.as_deref(), Some("delivery-mirror" | "gateway-injected"))
+    }
+
     /// What a request shows for a command that a person ran.
     pub(super) fn ran(&self) -> String {
         let mut text = format!("Ran `{}`\n", self.command.as_deref().unwrap_or_default());

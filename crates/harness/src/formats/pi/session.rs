@@ -4,7 +4,7 @@ use std::sync::Arc;
 use pleach_tree::{By, Origin, ReadOptions, ReplacementKind, Role, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::line::{Line, Message};
+use super::line::{Line, Message, Time};
 use super::message::{BRANCH, COMPACTION, given, said, summary};
 use crate::core::block;
 use crate::core::format::Format;
@@ -15,6 +15,9 @@ use crate::{Conversion, HarnessError, Input};
 
 /// How a session of Pi is told from other files.
 pub(crate) const FORMAT: Format = Format::new("pi", "a Pi or OpenClaw session", is_line, convert);
+
+/// From when on OpenClaw leaves its notes of deliveries out of requests, as far as dates tell.
+const NOTES_LEFT_OUT: &str = "2026-06";
 
 fn is_line(shape: &Shape) -> bool {
     let header = shape.is("type", &["session"]) && shape.has_all(&["id", "cwd"]);
@@ -55,13 +58,17 @@ fn ids(member: &Member, options: ReadOptions) -> Result<FxHashSet<String>, Harne
 #[derive(Default)]
 struct PiSession {
     version: u32,
-    entries: FxHashMap<String, Placed>,
+    /// Where the entries of each id stand, in the order of the file: a harness may give one id to
+    /// every marker of a kind, and what names it means the nearest above.
+    entries: FxHashMap<String, Vec<Placed>>,
     /// The ids of version 1, which counts entries.
     order: Vec<String>,
     last: Option<usize>,
     /// Calls without a result, by the node behind which they are open.
     open: FxHashMap<usize, Vec<String>>,
     copied: Copied,
+    /// The first message that the harness wrote in the policy's place, and how many there are.
+    mirrored: Option<(Spot, u64)>,
 }
 
 /// Where an entry stands in the script.
@@ -126,19 +133,25 @@ impl PiSession {
         };
         self.order.push(id.clone());
         let content = script::content_of(&entry);
-        if let Some(first) = self.entries.get(&id) {
-            script.draft.repeated(&spot.at, "id", &format!("entry {id}"), first.content == content);
-            return;
+        if let Some(above) = self.entries.get(&id) {
+            if above.iter().any(|entry| entry.content == content) {
+                script.draft.repeated(&spot.at, "id", &format!("entry {id}"), true);
+                return;
+            }
+            let message = format!(
+                "entry {id} stands above already with other content; what names the id means the nearest one above"
+            );
+            script.draft.warn(&spot.at, "id", "id-twice", message);
         }
         let parent = if linear { self.last } else { self.parent(script, &entry, spot) };
         let node = self.entry(script, entry, &id, parent, spot);
-        self.entries.insert(id, Placed { node, own: node != parent, content });
+        self.entries.entry(id).or_default().push(Placed { node, own: node != parent, content });
         self.last = node;
     }
 
     fn parent(&mut self, script: &mut Script, entry: &Line, spot: &Spot) -> Option<usize> {
         let id = entry.parent_id.as_ref()?;
-        if let Some(entry) = self.entries.get(id) {
+        if let Some(entry) = self.entries.get(id).and_then(|entries| entries.last()) {
             return entry.node;
         }
         let message =
@@ -157,7 +170,10 @@ impl PiSession {
         spot: &Spot,
     ) -> Option<usize> {
         match entry.kind.as_str() {
-            "message" => self.message(script, entry.message.unwrap_or_default(), id, parent, spot),
+            "message" => {
+                let message = entry.message.unwrap_or_default();
+                self.message(script, message, &entry.timestamp, id, parent, spot)
+            }
             "custom_message" => {
                 let segments = given(entry.content.unwrap_or_default(), Origin::Harness, id, spot);
                 Some(self.put(script, segments, parent, spot))
@@ -181,6 +197,7 @@ impl PiSession {
         &mut self,
         script: &mut Script,
         message: Message,
+        time: &Time,
         id: &str,
         parent: Option<usize>,
         spot: &Spot,
@@ -211,6 +228,17 @@ impl PiSession {
                 Some(self.put(script, vec![ran], parent, spot))
             }
             "toolResult" => Some(self.result(script, message, parent, spot)),
+            "assistant" if message.is_of_harness() => {
+                let (_, count) = self.mirrored.get_or_insert_with(|| (spot.clone(), 0));
+                *count += 1;
+                if message.is_note() && time.is_from(NOTES_LEFT_OUT) {
+                    return parent;
+                }
+                let said = said(message.content).into_iter();
+                let said = said.map(|said| Segment { origin: Origin::Harness, ..said });
+                let segments = said.map(|said| spot.segment(id, said)).collect();
+                Some(self.put(script, segments, parent, spot))
+            }
             "assistant" => Some(self.call(script, message, id, parent, spot)),
             role => {
                 script.unknown(&format!("message of role {role}"), &spot.at);
@@ -244,7 +272,9 @@ impl PiSession {
         let node =
             script.push(parent, 0, spot, Step::Put(vec![spot.segment(call.as_str(), result)]));
         if let Some(mut open) = parent.and_then(|parent| self.open.get(&parent)).cloned() {
-            open.retain(|id| *id != call);
+            if let Some(at) = open.iter().rposition(|id| *id == call) {
+                open.remove(at);
+            }
             if !open.is_empty() {
                 self.open.insert(node, open);
             }
@@ -323,13 +353,15 @@ impl PiSession {
             (None, Some(index)) => self.order.get(index),
             (id, _) => id,
         };
-        let start = first.and_then(|id| self.entries.get(id)).and_then(|entry| match entry.node {
+        let on_path = |entry: &Placed| match entry.node {
             None => Some(0),
             // An entry that brings nothing stands behind the node before it.
             Some(node) => {
                 path.iter().position(|&other| other == node).map(|at| at + usize::from(!entry.own))
             }
-        });
+        };
+        let named = first.and_then(|id| self.entries.get(id));
+        let start = named.and_then(|entries| entries.iter().rev().find_map(on_path));
         if start.is_none() {
             let message =
                 "the first kept entry is not in the file above; nothing but the summary is kept";
@@ -363,6 +395,12 @@ impl PiSession {
     }
 
     fn finish(&self, script: &mut Script) {
+        if let Some((spot, count)) = &self.mirrored {
+            let message = format!(
+                "OpenClaw itself wrote what stands as answers here and below ({count}); they are no calls, and whether requests show its notes of what was delivered is told from the date"
+            );
+            script.draft.warn(&spot.at, "message.provider", "harness-message", message);
+        }
         let Some((name, spot)) = self.copied.from.as_ref().filter(|_| self.copied.calls > 0) else {
             return;
         };

@@ -43,15 +43,16 @@ pub(crate) const FORMAT: Format =
     Format::new("requests", "a log of requests to an OpenAI or Anthropic API", is_log, convert);
 
 fn is_log(shape: &Shape) -> bool {
-    let body = |at: &str| {
-        shape.kind(&format!("{at}.messages")) == Some(Kind::List)
-            || shape.has(&format!("{at}.input"))
-    };
-    let packed = || shape.text("request.body").is_some_and(|text| text.starts_with('{'));
-    let answered = shape.has("response") || shape.has("error");
-    let own =
-        shape.kind("messages") == Some(Kind::List) || shape.has("input") && shape.has("model");
-    answered && (body("request") || body("request.body") || packed() || own)
+    ["", "[]."].into_iter().any(|at| {
+        let key = |key: &str| format!("{at}{key}");
+        let list = |path: &str| shape.kind(&key(path)) == Some(Kind::List);
+        let has = |path: &str| shape.has(&key(path));
+        let body = |of: &str| list(&format!("{of}.messages")) || has(&format!("{of}.input"));
+        let packed = || shape.text(&key("request.body")).is_some_and(|text| text.starts_with('{'));
+        let own = || list("messages") || has("input") && has("model");
+        (has("response") || has("error"))
+            && (body("request") || body("request.body") || packed() || own())
+    })
 }
 
 /// What a body of an API says, in one form for all of them.

@@ -109,10 +109,11 @@ impl Log {
             .as_ref()
             .filter(|mask| mask.len() != len || mask.iter().any(|weight| !weight.is_finite()))
         {
-            let message = format!(
-                "the mask has {} entries for {len} ids; nothing of the sample carries loss",
-                mask.len()
-            );
+            let wrong = match mask.iter().position(|weight| !weight.is_finite()) {
+                Some(index) if mask.len() == len => format!("weight of id {index} is no number"),
+                _ => format!("mask has {} entries for {len} ids", mask.len()),
+            };
+            let message = format!("the {wrong}; nothing of the sample carries loss");
             self.draft.fault(at, &path("mask"), "mask-length", message);
             (sequence.mask, sequence.turns) = (Some(vec![0.0; len]), false);
         }
@@ -183,6 +184,11 @@ impl Sequence {
     }
 }
 
+/// Weights, of which those that are no number are none.
+fn weights(mask: Vec<Option<f64>>) -> Vec<f64> {
+    mask.into_iter().map(|weight| weight.unwrap_or(f64::NAN)).collect()
+}
+
 fn sequence(ids: Ids) -> Option<Sequence> {
     let (mut all, completion) = (ids.prompt_ids?, ids.completion_ids?);
     let prompt = all.len();
@@ -190,7 +196,7 @@ fn sequence(ids: Ids) -> Option<Sequence> {
     Some(Sequence {
         ids: all,
         prompt,
-        mask: ids.completion_mask,
+        mask: ids.completion_mask.map(weights),
         logprobs: ids.completion_logprobs,
         turns: false,
     })
@@ -203,7 +209,7 @@ fn flat(sample: &mut Sample) -> Option<Sequence> {
         return Some(Sequence {
             ids,
             prompt,
-            mask: sample.loss_mask.take(),
+            mask: sample.loss_mask.take().map(weights),
             logprobs: sample.rollout_log_probs.take(),
             turns: true,
         });

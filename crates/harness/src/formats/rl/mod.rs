@@ -68,7 +68,8 @@ fn convert(input: &Input, options: ReadOptions) -> Result<Conversion, HarnessErr
         Log { draft, prompts: Prompts::default(), outcomes: IndexMap::new(), file, samples: 0 };
     let mut report = log.draft.report.take();
     member.values(options, &mut report, |entry: Samples, at, _| log.entry(entry, at))?;
-    log.draft.report.diagnostics.append(&mut report.diagnostics);
+    report.diagnostics.append(&mut log.draft.report.diagnostics);
+    log.draft.report = report;
     let Log { mut draft, prompts, outcomes, .. } = log;
     prompts.finish(&mut draft);
     outcomes.into_values().for_each(|outcome| draft.ledger.outcome(outcome));

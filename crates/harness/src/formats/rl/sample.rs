@@ -68,7 +68,7 @@ pub(super) struct Ids {
     #[serde(alias = "response_ids")]
     pub(super) completion_ids: Option<Vec<u32>>,
     #[serde(alias = "response_mask")]
-    pub(super) completion_mask: Option<Vec<f64>>,
+    pub(super) completion_mask: Option<Vec<Option<f64>>>,
     #[serde(alias = "response_logprobs")]
     pub(super) completion_logprobs: Option<Vec<Option<f64>>>,
 }
@@ -116,6 +116,11 @@ pub(super) struct TokenStep {
     pub(super) trajectory_id: Option<Name>,
 }
 
+/// What stands under a key, null too: a reward that is no number is one all the same.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
 /// A rollout, a step by itself, or a sample of several turns.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -124,13 +129,13 @@ pub(super) struct Sample {
     pub(super) tokens: Option<TokensField>,
     pub(super) prompt_ids: Option<Vec<u32>>,
     pub(super) completion_ids: Option<Vec<u32>>,
-    pub(super) completion_mask: Option<Vec<f64>>,
+    pub(super) completion_mask: Option<Vec<Option<f64>>>,
     pub(super) completion_logprobs: Option<Vec<Option<f64>>>,
     pub(super) response_ids: Option<Vec<u32>>,
-    pub(super) response_mask: Option<Vec<f64>>,
+    pub(super) response_mask: Option<Vec<Option<f64>>>,
     pub(super) response_logprobs: Option<Vec<Option<f64>>>,
     pub(super) response_length: Option<usize>,
-    pub(super) loss_mask: Option<Vec<f64>>,
+    pub(super) loss_mask: Option<Vec<Option<f64>>>,
     pub(super) rollout_log_probs: Option<Vec<Option<f64>>>,
     pub(super) remove_sample: bool,
     rollout_id: Option<Name>,
@@ -140,8 +145,10 @@ pub(super) struct Sample {
     index: Option<Name>,
     example_id: Option<Name>,
     uid: Option<Name>,
+    #[serde(deserialize_with = "present")]
     reward: Option<Value>,
-    reward_score: Option<f64>,
+    #[serde(deserialize_with = "present")]
+    reward_score: Option<Value>,
     status: Option<String>,
     is_truncated: Option<bool>,
     error: Option<Value>,
@@ -185,7 +192,7 @@ impl Sample {
                 extra.insert("rewards".into(), Value::Object(parts.clone()));
                 ["score", "reward"].iter().find_map(|key| parts.get(*key)?.as_f64())
             }
-            _ => self.reward_score,
+            _ => self.reward_score.as_ref().and_then(Value::as_f64),
         };
         let failed = self.error.as_ref().is_some_and(|error| !error.is_null());
         let status = match self.status.as_deref() {

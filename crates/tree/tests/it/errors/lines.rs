@@ -255,3 +255,30 @@ nonsense
     generation 1 of r0/main:
     ");
 }
+
+#[test]
+fn numbers_as_python_writes_them_are_named_at_their_key_and_the_tokens_kept() {
+    let file = story(
+        r#"{"t":"segment","id":3,"role":"assistant","origin":"policy","tokens":[4,5],"logprobs":[-0.5,NaN],"x_note":"NaN"}
+{"t":"generation","id":1,"context":1,"output":[3]}
+{"t":"outcome","rollout":"r0","group":"g","reward":-Infinity,"status":"finished"}
+"#,
+    );
+    assert_snapshot!(strict(&file), @"
+    f.jsonl:8: logprobs[1]: error[no-number]: NaN is no number that JSON has (1 in this list or object); write null or leave it out, as Python's json.dumps with allow_nan=False asks for, or read with ReadOptions::LENIENT
+    f.jsonl:8: logprobs[1]: error[logprob]: log-probability NaN of token 1 is above 0 or not finite; give natural logarithms of probabilities
+    f.jsonl:10: reward: error[no-number]: -Infinity is no number that JSON has (1 in this list or object); write null or leave it out, as Python's json.dumps with allow_nan=False asks for, or read with ReadOptions::LENIENT
+    f.jsonl:10: reward: error[field]: invalid type: null, expected f64; write the field as the record format describes it
+    ");
+    assert_snapshot!(lenient(&file), @"
+    f.jsonl:8: logprobs[1]: repaired[no-number]: NaN is no number that JSON has (1 in this list or object); read null for each
+    f.jsonl:8: logprobs[1]: repaired[logprob]: log-probability NaN of token 1 is above 0 or not finite; dropped the log-probabilities
+    f.jsonl:10: reward: repaired[no-number]: -Infinity is no number that JSON has (1 in this list or object); read null for each
+    f.jsonl:10: reward: repaired[field]: invalid type: null, expected f64; left the record out
+    Inferred
+    context 0: 0[0..3] 1[0..1]
+    context 1: 0[0..3] 1[0..1] 2[0..2]
+    generation 0 of r0/main: 9:1 10:1
+    generation 1 of r0/main: 4:1 5:1
+    ");
+}
