@@ -178,40 +178,21 @@ impl Player {
         let mut holes: FxHashMap<SegmentId, SegmentId> = FxHashMap::default();
         let mut evicted = Vec::new();
         for (call, segment) in swap.results {
-<<<<<<< HEAD
-            let standing: Vec<SegmentId> = self.standing(&call, &there).collect();
-            if standing.is_empty() {
+            if self.standing(&call, &there).next().is_none() {
                 let message =
                     format!("the result of call {call} is not in the context; it is passed over");
                 draft.fault(&spot.at, swap.key, "cleared-missing", message);
             }
-            for hole in standing {
-                if holes.contains_key(&hole) {
-                    continue;
-=======
-            match self.uncleared(&call, &there, &holes) {
-                Some(hole) => {
-                    let put = self.write_one(draft, segment, spot);
-                    holes.insert(hole, put);
-                    evicted.push(hole);
-                    let root = self.roots.get(&hole).copied().unwrap_or(hole);
-                    self.roots.insert(put, root);
-                    self.forms.entry(root).or_default().push(put);
-                }
-                None if self.standing(&call, &there).is_some() => {}
-                None => {
-                    let message = format!(
-                        "the result of call {call} is not in the context; it is passed over"
-                    );
-                    draft.fault(&spot.at, swap.key, "cleared-missing", message);
->>>>>>> others
-                }
+            while let Some(hole) = self.uncleared(&call, &there, &holes) {
                 let put = self.write_one(draft, segment.clone(), spot);
                 holes.insert(hole, put);
                 evicted.push(hole);
                 let root = self.roots.get(&hole).copied().unwrap_or(hole);
                 self.roots.insert(put, root);
                 self.forms.entry(root).or_default().push(put);
+                if !swap.every {
+                    break;
+                }
             }
         }
         let from = held?;
@@ -338,7 +319,12 @@ mod tests {
     fn what_was_put_for_a_result_stands_for_the_same_call() {
         let (mut draft, mut player, spot, ids, held) = played();
         let results = vec![("a".into(), result("a", "cleared", false))];
-        let swap = Swap { results, change: Change::new(ReplacementKind::Placeholder), key: "ids" };
+        let swap = Swap {
+            results,
+            every: false,
+            change: Change::new(ReplacementKind::Placeholder),
+            key: "ids",
+        };
         let after = player.swap(&mut draft, Some(held), swap, By::rule("clear"), &spot);
         let list = draft.ledger.list(after);
         assert_eq!((list[0], list[2], list.len()), (ids[0], ids[2], 3));

@@ -99,6 +99,8 @@ impl Back {
 pub(crate) struct Swap {
     /// What stands for the result of each call.
     pub(crate) results: Vec<(String, Segment)>,
+    /// Whether an id that several calls have means the results of all of them.
+    pub(crate) every: bool,
     pub(crate) change: Change,
     /// The key in the log that names the calls.
     pub(crate) key: &'static str,

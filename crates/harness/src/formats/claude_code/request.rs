@@ -288,7 +288,8 @@ impl Replay<'_> {
             results.push((call, left));
         }
         let change = Change::new(ReplacementKind::Placeholder).trigger(trigger);
-        let swap = Swap { results, change, key: "microcompactMetadata.compactedToolIds" };
+        let swap =
+            Swap { results, every: true, change, key: "microcompactMetadata.compactedToolIds" };
         let draft = &mut self.session.draft;
         state.held = self.player.swap(draft, state.held, swap, By::rule(RULE), &spot);
         if !pointed.is_empty() {

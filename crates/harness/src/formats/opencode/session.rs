@@ -195,7 +195,7 @@ impl Writer<'_> {
         let change = Change::new(ReplacementKind::Placeholder)
             .by(Author::Known(By::rule("prune")))
             .trigger(Some(Trigger::Auto));
-        let swap = Swap { results, change, key: "state.time.compacted" };
+        let swap = Swap { results, every: false, change, key: "state.time.compacted" };
         self.cursor.push(self.script, spot, Step::Swap(Box::new(swap)));
     }
 
