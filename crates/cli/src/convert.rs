@@ -52,18 +52,20 @@ impl Convert {
         }
         loaded.list_found();
         if self.out.as_os_str() == "-" {
-            return self.to.write(&loaded.tree, io::stdout().lock()).context("standard output");
+            self.to.write(&loaded.tree, io::stdout().lock()).context("standard output")?;
+            return Ok(loaded.status());
         }
         let out = File::create(&self.out).with_context(|| {
             format!("{}: cannot be written; choose another path for --out", self.out.display())
         })?;
-        self.to.write(&loaded.tree, out).with_context(|| self.out.display().to_string())
+        self.to.write(&loaded.tree, out).with_context(|| self.out.display().to_string())?;
+        Ok(loaded.status())
     }
 }
 
 impl Target {
     /// Writes a tree; a reader that has gone away ends it quietly.
-    fn write(self, tree: &BranchTree, out: impl Write) -> Result<ExitCode> {
+    fn write(self, tree: &BranchTree, out: impl Write) -> Result<()> {
         let out = BufWriter::new(out);
         let written = match self {
             Self::Records => tree.write(out).map_err(HarnessError::from),
@@ -71,9 +73,9 @@ impl Target {
         };
         match written {
             Err(HarnessError::Write(source)) if source.kind() == io::ErrorKind::BrokenPipe => {
-                Ok(ExitCode::SUCCESS)
+                Ok(())
             }
-            other => Ok(other.map(|()| ExitCode::SUCCESS)?),
+            other => Ok(other?),
         }
     }
 }

@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -256,6 +257,20 @@ impl Tokens {
 }
 
 impl Loaded {
+    /// Whether a file of a harness holds no call at all, so that nothing of it is left.
+    pub(crate) fn is_without_calls(&self) -> bool {
+        let says_so = |found: &Diagnostic| {
+            matches!(found.fault, pleach_tree::Fault::Harness { code: "no-calls", .. })
+        };
+        self.found.iter().any(says_so)
+    }
+
+    /// The exit status of a program that did what it was asked to do with this file alone: that
+    /// nothing was left of it is no success.
+    pub(crate) fn status(&self) -> ExitCode {
+        ExitCode::from(u8::from(self.is_without_calls()))
+    }
+
     /// Writes what was found in the file to standard error: every fault and repair, and the first
     /// warnings.
     pub(crate) fn list_found(&self) {

@@ -106,6 +106,6 @@ impl Layout {
                 output::line(table.trim_fmt())?;
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(loaded.status())
     }
 }

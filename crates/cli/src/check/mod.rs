@@ -135,7 +135,8 @@ impl Check {
             .iter()
             .filter_map(|one| one.model.as_ref().ok())
             .any(|measured| !measured.holds());
-        Ok(ExitCode::from(u8::from(failed || left_out)))
+        let nothing = files.len() == 1 && checked.iter().any(|one| one.loaded.is_without_calls());
+        Ok(ExitCode::from(u8::from(failed || left_out || nothing)))
     }
 
     /// Whether a comparison that was asked for was not made, for want of memory; says what to do.

@@ -59,8 +59,7 @@ impl Inspect {
         if let ([Ok(file)], None) = (files.as_slice(), &self.out)
             && (!self.input.is_folder() || file == &self.input.path)
         {
-            self.file(file)?;
-            return Ok(ExitCode::SUCCESS);
+            return self.file(file);
         }
         if self.dot {
             bail!("{}: --dot takes one session; name one of them", self.input.path.display());
@@ -101,20 +100,23 @@ impl Inspect {
         }
     }
 
-    fn file(&self, file: &Path) -> Result<()> {
+    fn file(&self, file: &Path) -> Result<ExitCode> {
         let loaded = self.input.load(file, &self.tokens)?;
         if self.dot {
-            return output::line(loaded.tree.dot());
+            output::line(loaded.tree.dot())?;
+            return Ok(loaded.status());
         }
         let layouts = Layouts::new(&loaded.tree)?;
         let account = layouts.account()?;
         let certificate = layouts.certificate();
         if self.json {
             let report = loaded.found.iter().map(output::flags).collect();
-            return output::json(&inspection(&loaded, &account, certificate, report));
+            output::json(&inspection(&loaded, &account, certificate, report))?;
+            return Ok(loaded.status());
         }
         loaded.list_found();
-        print(&loaded, &account, &certificate)
+        print(&loaded, &account, &certificate)?;
+        Ok(loaded.status())
     }
 }
 

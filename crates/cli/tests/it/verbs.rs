@@ -208,6 +208,27 @@ fn a_file_in_which_nothing_was_sampled_is_checked_and_well() {
 }
 
 #[test]
+fn a_session_that_holds_no_call_is_no_success_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    let session = include_str!("../../../../examples/sessions/compacted.jsonl");
+    let asked = session.lines().filter(|line| !line.contains("\"type\":\"assistant\""));
+    std::fs::write(&path, asked.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let (path, out) = (path.display().to_string(), folder.path().join("out").display().to_string());
+    for arguments in [
+        &["check", &path, "--no-model", "--lenient"][..],
+        &["inspect", &path, "--lenient"],
+        &["layout", &path, "--json", "--lenient"],
+        &["convert", &path, "--out", &out, "--lenient"],
+    ] {
+        let output = pleach::pleach(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("holds no call of a model"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn gradients_that_would_not_fit_are_an_error_and_not_a_missing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.jsonl");

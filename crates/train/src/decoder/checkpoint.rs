@@ -7,6 +7,7 @@ use burn::tensor::{DType, Device, TensorData};
 use burn_store::{ModuleStore, SafetensorsStore, bridge, burn_pack};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -24,7 +25,7 @@ pub fn read_config(folder: &Path) -> Result<DecoderConfig, TrainError> {
 /// The decoder of a Hugging Face folder, its weights cast to one dtype.
 ///
 /// Reads `config.json` and `model.safetensors`, or the shards that `model.safetensors.index.json`
-/// names. Every parameter must be there in its shape, and nothing else may be.
+/// names. Every parameter must be there in its shape and finite, and nothing else may be.
 ///
 /// # Errors
 /// A dtype other than float32 and float64; files that cannot be read; configuration keys that are not supported; missing, unexpected or
@@ -50,11 +51,10 @@ struct Checkpoint {
 
 impl Checkpoint {
     fn open(folder: &Path) -> Result<Self, TrainError> {
-        let index = folder.join(INDEX);
+        let (index, root) = (folder.join(INDEX), folder.join(SINGLE));
         if index.exists() {
-            return Self::open_shards(folder, index);
+            return Self::open_shards(folder, index, &root);
         }
-        let root = folder.join(SINGLE);
         let mut tensors = BTreeMap::new();
         for (name, tensor) in read_file(&root)? {
             tensors.insert(name, (root.clone(), tensor));
@@ -62,9 +62,13 @@ impl Checkpoint {
         Ok(Self { root, tensors })
     }
 
-    fn open_shards(folder: &Path, root: PathBuf) -> Result<Self, TrainError> {
+    fn open_shards(folder: &Path, root: PathBuf, single: &Path) -> Result<Self, TrainError> {
         let placed = read_index(&root)?;
         let files: BTreeSet<&String> = placed.values().collect();
+        // Which of the two is the checkpoint cannot be told, and other programs read the single one.
+        if single.exists() && !files.contains(&SINGLE.to_owned()) {
+            return Err(TrainError::TwoCheckpoints { index: root, single: single.to_owned() });
+        }
         let mut tensors = BTreeMap::new();
         for file in files {
             let path = folder.join(file);
@@ -93,7 +97,7 @@ impl Checkpoint {
         };
         match embedding == Some(read_tensor(&path, &head)?) {
             true => Ok(()),
-            false => Err(TrainError::UnexpectedTensor { path, name: head.name }),
+            false => Err(TrainError::TiedHead { path, name: head.name }),
         }
     }
 
@@ -134,7 +138,13 @@ impl WeightSource for Checkpoint {
                 ),
             ));
         }
-        read_tensor(&path, &tensor)
+        let data = read_tensor(&path, &tensor)?;
+        match data.iter::<f64>().find(|weight| !weight.is_finite()) {
+            None => Ok(data),
+            Some(weight) => {
+                Err(TrainError::TensorValue { path, name: name.to_owned(), value: weight })
+            }
+        }
     }
 }
 
@@ -143,7 +153,40 @@ fn read_tensor(path: &Path, tensor: &burn_pack::Tensor) -> Result<TensorData, Tr
         .map_err(|error| unreadable(path, &format!("tensor `{}`: {error}", tensor.name)))
 }
 
+/// Names a tensor in numbers that nothing here reads, before the file is taken for damaged.
+fn check_dtypes(path: &Path) -> Result<(), TrainError> {
+    const READ: [&str; 4] = ["F64", "F32", "F16", "BF16"];
+    let Some(header) = read_header(path) else { return Ok(()) };
+    let dtype = |value: &serde_json::Value| Some(value.get("dtype")?.as_str()?.to_owned());
+    let tensors = header.iter().filter_map(|(name, value)| Some((name, dtype(value)?)));
+    // Integers are named where a weight is asked for.
+    match tensors.into_iter().find(|(_, dtype)| {
+        !READ.contains(&dtype.as_str()) && !dtype.starts_with(['I', 'U']) && dtype != "BOOL"
+    }) {
+        None => Ok(()),
+        Some((name, dtype)) => Err(unreadable(
+            path,
+            &format!(
+                "tensor `{name}` is {dtype}: weights in {} are read; dequantise the checkpoint first",
+                READ.join(", ")
+            ),
+        )),
+    }
+}
+
+/// The header of a safetensors file; none where it is damaged.
+fn read_header(path: &Path) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length).ok()?;
+    let length = u64::from_le_bytes(length).min(file.metadata().ok()?.len());
+    let mut header = Vec::new();
+    file.take(length).read_to_end(&mut header).ok()?;
+    serde_json::from_slice(&header).ok()
+}
+
 fn read_file(path: &Path) -> Result<BTreeMap<String, burn_pack::Tensor>, TrainError> {
+    check_dtypes(path)?;
     let mut store = SafetensorsStore::from_file(path);
     match store.get_all_tensors() {
         Ok(tensors) => Ok(tensors.clone()),

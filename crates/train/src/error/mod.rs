@@ -68,6 +68,32 @@ pub enum TrainError {
         /// Name of the tensor.
         name: String,
     },
+    /// A folder that holds two checkpoints.
+    #[error("{} names other files than {}, which lies beside it: remove the one that is not the checkpoint", index.display(), single.display())]
+    TwoCheckpoints {
+        /// The index of shards.
+        index: PathBuf,
+        /// The file that holds a whole checkpoint.
+        single: PathBuf,
+    },
+    /// An output matrix that the configuration says is the embedding, and that is another one.
+    #[error("{}: `{name}` is not the embedding, which the configuration ties it to: set `tie_word_embeddings` to false, or remove the tensor", path.display())]
+    TiedHead {
+        /// The file that holds it.
+        path: PathBuf,
+        /// Name of the tensor.
+        name: String,
+    },
+    /// A weight that nothing can be computed with.
+    #[error("{}: tensor `{name}` holds {value}: the checkpoint is damaged or diverged; take an earlier one", path.display())]
+    TensorValue {
+        /// The file that holds it.
+        path: PathBuf,
+        /// Name of the tensor.
+        name: String,
+        /// The weight.
+        value: f64,
+    },
     /// A tensor of a checkpoint has another shape than the configuration asks for.
     #[error("{}: tensor `{name}` has shape {found:?}, the configuration asks for {expected:?}", path.display())]
     TensorShape {

@@ -246,7 +246,62 @@ fn a_tied_checkpoint_may_repeat_its_embedding_and_nothing_else() {
     edit(&folder, |stored| stored.get_mut("lm_head.weight").unwrap().2[0] ^= 1);
     let found = load(&folder).unwrap_err();
     let name = "lm_head.weight".to_owned();
-    assert_eq!(found, TrainError::UnexpectedTensor { path: single(&folder), name });
+    assert_eq!(found, TrainError::TiedHead { path: single(&folder), name });
+    assert!(found.to_string().contains("tie_word_embeddings"), "{found}");
+}
+
+#[test]
+fn an_index_beside_a_single_file_that_it_does_not_name_is_refused_with_both_names() {
+    let folder = folder(Family::Llama);
+    let stored = read(&single(&folder));
+    shard(&folder);
+    assert!(load(&folder).is_ok());
+    write(&single(&folder), &stored);
+    let found = load(&folder).unwrap_err().to_string();
+    assert!(found.contains("model.safetensors.index.json names other files than"), "{found}");
+    assert!(found.contains("model.safetensors, which lies beside it"), "{found}");
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_named_before_anything_is_computed() {
+    for value in [f32::NAN, f32::INFINITY] {
+        let folder = folder(Family::Llama);
+        edit(&folder, |stored| {
+            let norm = stored.get_mut("model.norm.weight").unwrap();
+            norm.2[4..8].copy_from_slice(&value.to_le_bytes());
+        });
+        let found = load(&folder).unwrap_err();
+        assert!(
+            matches!(&found, TrainError::TensorValue { name, .. } if name == "model.norm.weight"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn weights_in_eight_bits_are_named_with_their_dtype() {
+    let folder = folder(Family::Llama);
+    edit(&folder, |stored| {
+        let norm = stored.get_mut("model.norm.weight").unwrap();
+        norm.0 = Dtype::F8_E4M3;
+        norm.2.truncate(norm.1.iter().product());
+    });
+    let found = load(&folder).unwrap_err().to_string();
+    assert!(found.contains("tensor `model.norm.weight` is F8_E4M3"), "{found}");
+    assert!(found.contains("dequantise"), "{found}");
+}
+
+#[test]
+fn keys_of_generation_leave_the_function_alone() {
+    let folder = folder(Family::Llama);
+    let plain = logp(&load(&folder).unwrap());
+    let config = config_json(Family::Llama).replacen(
+        '{',
+        r#"{"temperature": 0.6, "top_p": 0.9, "do_sample": true, "#,
+        1,
+    );
+    fs::write(folder.path().join("config.json"), config).unwrap();
+    assert_eq!(logp(&load(&folder).unwrap()), plain);
 }
 
 #[test]
