@@ -32,11 +32,11 @@ impl Replay<'_> {
         state.pending = later;
         now.sort_by_key(|pending| pending.place);
         let mut run = Vec::new();
-        for pending in &now {
-            if let What::Line(entry) = pending.what {
-                self.record_head(state, entry);
-            }
-        }
+        let line = |pending: &Pending| match pending.what {
+            What::Line(entry) => Some(entry),
+            What::Output(_) => None,
+        };
+        self.record_heads(state, now.iter().filter_map(line));
         for pending in now {
             if let What::Line(entry) = pending.what
                 && pending.place >= place
