@@ -326,6 +326,11 @@ impl LogEntry {
         }
     }
 
+    /// Whether the line brings nothing into a context.
+    pub(super) fn is_link(&self) -> bool {
+        matches!(self.body, Body::Link)
+    }
+
     /// Whether the line is the summary of a compaction.
     pub(super) fn is_summary(&self) -> bool {
         self.user().is_some_and(|user| user.kind == UserKind::Summary)

@@ -311,8 +311,11 @@ impl Replay<'_> {
         let file = self.session.entries[entry].file;
         let mut gone = FxHashSet::default();
         for uuid in uuids {
-            match self.session.find(file, uuid).and_then(|line| self.lines.get(&line)) {
+            let found = self.session.find(file, uuid);
+            match found.and_then(|line| self.lines.get(&line)) {
                 Some(line) => gone.extend(line.rest.iter().copied()),
+                // Nothing of it was sent, or it is not known what.
+                None if found.is_some_and(|line| self.session.entries[line].is_link()) => {}
                 None => {
                     let message =
                         format!("attachment {uuid} is not in the context; it is passed over");
