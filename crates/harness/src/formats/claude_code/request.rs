@@ -174,10 +174,7 @@ impl Replay<'_> {
             self.said(turn, (line, &key), said, origin, (&mut call.output, &mut quoted));
             ends.push((line, call.output.len()));
         }
-        let reasons = call
-            .output
-            .iter()
-            .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy);
+        let reasons = call.output.iter().any(|said| said.part == Some(Part::Reasoning));
         if let Some(paths) = dropped {
             self.drop_thinking(state, lines[0], &paths);
         }
@@ -213,13 +210,11 @@ impl Replay<'_> {
         };
         self.generations.insert(turn, generation);
         let (context_bytes, context_segments) = self.ledger().extent(called.held);
-        let (thread, era) = (Arc::clone(&self.threads[turn]), state.era);
-        let whole = state.head.is_whole();
         self.counted.extend(tokens.map(|tokens| Counted {
             generation,
-            thread,
-            era,
-            whole,
+            thread: Arc::clone(&self.threads[turn]),
+            era: state.era,
+            whole: state.head.is_whole(),
             reasons,
             context_bytes,
             context_segments,
