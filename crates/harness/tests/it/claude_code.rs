@@ -21,6 +21,11 @@ fn lines_that_no_request_holds_stand_in_no_context_and_quoted_markers_are_text()
 }
 
 #[test]
+fn what_a_later_version_records_of_its_requests_stands_where_they_have_it() {
+    insta::assert_snapshot!(shown("sent"));
+}
+
+#[test]
 fn an_image_is_its_json_without_the_data() {
     let (_, tree) = converted(&fixture("not_context"), ReadOptions::STRICT);
     let texts: Vec<&str> = of_key(&tree, "img").into_iter().map(text).collect();

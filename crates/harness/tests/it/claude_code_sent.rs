@@ -625,3 +625,20 @@ fn keys_of_other_lines_may_have_any_type() {
     let (conversion, tree) = converted(&text, &[]);
     assert_eq!((texts(&tree), warnings(&conversion)), (vec![vec!["sow"]], Vec::new()));
 }
+
+#[test]
+fn clearing_an_attachment_that_was_never_sent_changes_nothing() {
+    let silent = r#""type":"already_read_file","filename":"/bed""#;
+    let clears = r#"{"type":"system","subtype":"microcompact_boundary","uuid":"x","parentUuid":"i","microcompactMetadata":{"clearedAttachmentUUIDs":["h","i"]}}"#;
+    let text = lines([
+        user("u", "", "sow"),
+        says("a", "u", "m1"),
+        attachment("h", "a", silent, ""),
+        remark("i", "h", "wet"),
+        clears.into(),
+        user("v", "x", "on"),
+        says("b", "v", "m2"),
+    ]);
+    let (_, tree) = converted(&text, &[]);
+    assert_eq!(texts(&tree)[1], ["sow", "said", "on"]);
+}

@@ -7,7 +7,7 @@ use pleach_harness::{HarnessError, ReadOptions};
 use pleach_tree::BranchTree;
 use proptest::prelude::*;
 
-const FIXTURES: [&str; 8] = [
+const FIXTURES: [&str; 9] = [
     "parallel_results.jsonl",
     "microcompact.jsonl",
     "manual_compaction.jsonl",
@@ -16,6 +16,7 @@ const FIXTURES: [&str; 8] = [
     "rewinds.jsonl",
     "subagent.jsonl",
     "not_context.jsonl",
+    "sent.jsonl",
 ];
 
 fn check(main: &[u8], subagent: &[u8]) -> Result<(), TestCaseError> {

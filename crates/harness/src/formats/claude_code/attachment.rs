@@ -207,6 +207,15 @@ fn worded(kind: &str, value: &Value) -> Option<Vec<String>> {
             "The date has changed. Today's date is now {}. DO NOT mention this to the user explicitly because they are already aware.",
             value.get("newDate")?.as_str()?
         )],
+        _ => hook(kind, value)?,
+    };
+    Some(texts.into_iter().filter(|text| !text.is_empty()).map(reminder).collect())
+}
+
+/// What a hook told the model.
+fn hook(kind: &str, value: &Value) -> Option<Vec<String>> {
+    let name = field(value, "hookName");
+    Some(match kind {
         "async_hook_response" => {
             let response = value.get("response")?;
             let context = response
@@ -218,19 +227,16 @@ fn worded(kind: &str, value: &Value) -> Option<Vec<String>> {
             let error = value.get("blockingError")?;
             vec![format!(
                 "{} hook blocking error from command: \"{}\": {}",
-                field(value, "hookName"),
+                name,
                 field(error, "command"),
                 error.get("blockingError")?.as_str()?
             )]
         }
-        "hook_stopped_continuation" => vec![format!(
-            "{} hook stopped continuation: {}",
-            field(value, "hookName"),
-            value.get("message")?.as_str()?
-        )],
+        "hook_stopped_continuation" => {
+            vec![format!("{} hook stopped continuation: {}", name, value.get("message")?.as_str()?)]
+        }
         _ => return None,
-    };
-    Some(texts.into_iter().filter(|text| !text.is_empty()).map(reminder).collect())
+    })
 }
 
 /// A file that a prompt names is shown as a call of the tool that reads it, and its result.
@@ -239,8 +245,9 @@ fn read(name: &str, value: &Value) -> Option<Vec<String>> {
     let file = content.get("file").filter(|_| field(content, "type") == "text")?;
     let first = file.get("startLine").and_then(Value::as_u64).unwrap_or(1);
     let mut lines = String::new();
-    for (number, line) in (first..).zip(file.get("content")?.as_str()?.split('\n')) {
-        let end = if lines.is_empty() { "" } else { "\n" };
+    for (at, line) in (0_u64..).zip(file.get("content")?.as_str()?.split('\n')) {
+        let number = first.saturating_add(at);
+        let end = if at == 0 { "" } else { "\n" };
         // Writing to a string does not fail.
         write!(lines, "{end}{number:>6}→{line}").ok()?;
     }

@@ -111,6 +111,33 @@ pub(super) enum Flaw {
     Transformed(String),
 }
 
+impl Flaw {
+    /// Code, key and message of what the reader has to guess; the others are no faults.
+    pub(super) fn fault(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        Some(match self {
+            Self::NoUuid => {
+                ("no-uuid", "uuid", "the line has no uuid; the number of the line stands for it")
+            }
+            Self::NoMessageId => (
+                "no-message-id",
+                "message.id",
+                "the message has no id; the line is taken as a call of its own",
+            ),
+            Self::OddContent => (
+                "odd-content",
+                "message.content",
+                "the content is neither text nor blocks; it is taken as empty",
+            ),
+            Self::OddInputs => (
+                "odd-inputs",
+                "wireToolInputs",
+                "the inputs are no object; those of the message are taken",
+            ),
+            Self::Unsent(_) | Self::Worded(_) | Self::Transformed(_) => return None,
+        })
+    }
+}
+
 /// Starts of text that the harness itself writes into a human's place.
 const COMMANDS: [&str; 9] = [
     "<local-command-",
@@ -324,6 +351,11 @@ impl LogEntry {
             Body::Boundary(boundary) => Some(boundary),
             _ => None,
         }
+    }
+
+    /// Whether the line brings nothing into a context.
+    pub(super) fn is_link(&self) -> bool {
+        matches!(self.body, Body::Link)
     }
 
     /// Whether the line is the summary of a compaction.

@@ -34,32 +34,31 @@ impl Head {
 }
 
 impl Replay<'_> {
-    /// Puts what a line records at the head of the context, in place of what stood there.
-    pub(super) fn record_head(&mut self, state: &mut State, entry: usize) {
-        if !matches!(self.session.entries[entry].body, Body::Prompt(_)) {
-            return;
+    /// Puts what lines record at the head of the context, in place of what stood there.
+    pub(super) fn record_heads(&mut self, state: &mut State, lines: impl Iterator<Item = usize>) {
+        let was = state.head.clone();
+        for entry in lines {
+            let written = self.head(entry);
+            if !self.says(state.head.tools.as_slice(), written.tools.as_slice()) {
+                state.head.tools = written.tools;
+            }
+            if !self.says(&state.head.system, &written.system) {
+                state.head.system = written.system;
+            }
         }
-        let written = self.head(entry);
-        let same = |a: &[SegmentId], b: &[SegmentId]| {
-            let texts = |ids: &[SegmentId]| -> Vec<Option<String>> {
-                let ledger = &self.session.draft.ledger;
-                ids.iter().map(|&id| ledger.written(id)?.text.clone()).collect()
-            };
-            b.is_empty() || texts(a) == texts(b)
-        };
-        let was = std::mem::take(&mut state.head);
-        let tools = match written.tools {
-            Some(new) if !same(was.tools.as_slice(), &[new]) => Some(new),
-            _ => was.tools,
-        };
-        let system = match same(&was.system, &written.system) {
-            true => was.system.clone(),
-            false => written.system,
-        };
-        state.head = Head { tools, system };
-        if state.head == was {
-            return;
+        if state.head != was {
+            self.change_head(state, &was);
         }
+    }
+
+    /// Whether segments say what other ones say, or those say nothing.
+    fn says(&self, known: &[SegmentId], written: &[SegmentId]) -> bool {
+        let ledger = &self.session.draft.ledger;
+        let text = |id: &SegmentId| ledger.written(*id).and_then(|segment| segment.text.as_deref());
+        written.is_empty() || known.iter().map(text).eq(written.iter().map(text))
+    }
+
+    fn change_head(&mut self, state: &mut State, was: &Head) {
         let list = self.ledger().list(state.held);
         let (before, now) = (was.list(), state.head.list());
         let gone: FxHashSet<SegmentId> =

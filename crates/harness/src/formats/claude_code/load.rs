@@ -238,31 +238,9 @@ impl SessionLog {
         self.queued_lines |= line.attachment.as_deref().is_some_and(queued);
         let (entry, flaws) = LogEntry::new(line, number, at.line, file > 0);
         for flaw in flaws {
-            let (code, key, message) = match flaw {
-                Flaw::NoUuid => (
-                    "no-uuid",
-                    "uuid",
-                    "the line has no uuid; the number of the line stands for it",
-                ),
-                Flaw::NoMessageId => (
-                    "no-message-id",
-                    "message.id",
-                    "the message has no id; the line is taken as a call of its own",
-                ),
-                Flaw::OddContent => (
-                    "odd-content",
-                    "message.content",
-                    "the content is neither text nor blocks; it is taken as empty",
-                ),
-                Flaw::OddInputs => (
-                    "odd-inputs",
-                    "wireToolInputs",
-                    "the inputs are no object; those of the message are taken",
-                ),
-                Flaw::Unsent(_) | Flaw::Worded(_) | Flaw::Transformed(_) => {
-                    counted.entry(flaw).or_insert((at.line, 0)).1 += 1;
-                    continue;
-                }
+            let Some((code, key, message)) = flaw.fault() else {
+                counted.entry(flaw).or_insert((at.line, 0)).1 += 1;
+                continue;
             };
             self.draft.fault(at, key, code, message);
         }

@@ -32,11 +32,11 @@ impl Replay<'_> {
         state.pending = later;
         now.sort_by_key(|pending| pending.place);
         let mut run = Vec::new();
-        for pending in &now {
-            if let What::Line(entry) = pending.what {
-                self.record_head(state, entry);
-            }
-        }
+        let line = |pending: &Pending| match pending.what {
+            What::Line(entry) => Some(entry),
+            What::Output(_) => None,
+        };
+        self.record_heads(state, now.iter().filter_map(line));
         for pending in now {
             if let What::Line(entry) = pending.what
                 && pending.place >= place
@@ -174,10 +174,7 @@ impl Replay<'_> {
             self.said(turn, (line, &key), said, origin, (&mut call.output, &mut quoted));
             ends.push((line, call.output.len()));
         }
-        let reasons = call
-            .output
-            .iter()
-            .any(|said| said.part == Some(Part::Reasoning) && said.origin != Origin::Policy);
+        let reasons = call.output.iter().any(|said| said.part == Some(Part::Reasoning));
         if let Some(paths) = dropped {
             self.drop_thinking(state, lines[0], &paths);
         }
@@ -213,13 +210,11 @@ impl Replay<'_> {
         };
         self.generations.insert(turn, generation);
         let (context_bytes, context_segments) = self.ledger().extent(called.held);
-        let (thread, era) = (Arc::clone(&self.threads[turn]), state.era);
-        let whole = state.head.is_whole();
         self.counted.extend(tokens.map(|tokens| Counted {
             generation,
-            thread,
-            era,
-            whole,
+            thread: Arc::clone(&self.threads[turn]),
+            era: state.era,
+            whole: state.head.is_whole(),
             reasons,
             context_bytes,
             context_segments,
@@ -312,8 +307,11 @@ impl Replay<'_> {
         let file = self.session.entries[entry].file;
         let mut gone = FxHashSet::default();
         for uuid in uuids {
-            match self.session.find(file, uuid).and_then(|line| self.lines.get(&line)) {
+            let found = self.session.find(file, uuid);
+            match found.and_then(|line| self.lines.get(&line)) {
                 Some(line) => gone.extend(line.rest.iter().copied()),
+                // Nothing of it was sent, or it is not known what.
+                None if found.is_some_and(|line| self.session.entries[line].is_link()) => {}
                 None => {
                     let message =
                         format!("attachment {uuid} is not in the context; it is passed over");
