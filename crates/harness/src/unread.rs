@@ -60,6 +60,7 @@ const ALL: &[Unread] = &[
         |shape| {
             shape.is("type", &["session_start"])
                 && shape.has("id")
+                && !shape.has("model")
                 && ["cwd", "owner", "title", "sessionTitle"].iter().any(|key| shape.has(key))
         },
         REQUESTS,

@@ -2,6 +2,7 @@
 use pleach_harness::{
     Harness, HarnessError, Input, ReadOptions, convert, convert_from, detect, detect_bytes,
 };
+use pleach_tree::Record;
 
 #[test]
 fn lines_tell_records_from_sessions() {
@@ -295,6 +296,37 @@ fn records_that_go_over_several_lines_are_told_to_be_put_on_one() {
             );
             assert!(error.to_string().contains(&format!("`jq -c . {name}`")), "{error}");
         }
+    }
+}
+
+#[test]
+fn numbers_as_python_writes_them_are_faults_at_their_key_in_every_log_that_python_writes() {
+    use Harness::{AgentFold, Atif, InspectAi, MemexRl, OpenHands, Requests, Rl, TcRag};
+    for (name, harness) in [
+        ("atif.json", Atif),
+        ("inspect_ai.json", InspectAi),
+        ("openhands.jsonl", OpenHands),
+        ("requests.jsonl", Requests),
+        ("rl.jsonl", Rl),
+        ("memexrl.jsonl", MemexRl),
+        ("tcrag.jsonl", TcRag),
+        ("agentfold.jsonl", AgentFold),
+    ] {
+        let sound = String::from_utf8(fixture(name)).unwrap();
+        let text = sound.replacen('{', r#"{"odd":[1,-Infinity,NaN],"#, 1);
+        let read = |text: &str, options| {
+            convert_from(&Input::memory(name, text.into(), []), Some(harness), options)
+        };
+        let calls = |read: Result<pleach_harness::Conversion, HarnessError>| {
+            let is_call = |record: &&Record| matches!(record, Record::Generation(_));
+            read.unwrap().records.iter().filter(is_call).count()
+        };
+        let error = read(&text, ReadOptions::STRICT).unwrap_err().to_string();
+        let fault = "odd[1]: error[no-number]: -Infinity is no number that JSON has (2 in this";
+        assert!(error.contains(fault), "{name}: {error}");
+        let lenient = calls(read(&text, ReadOptions::LENIENT));
+        assert_eq!(lenient, calls(read(&sound, ReadOptions::STRICT)), "{name}");
+        assert_eq!(detect_bytes(text.as_bytes()), detect_bytes(sound.as_bytes()), "{name}");
     }
 }
 

@@ -107,6 +107,20 @@ fn an_answer_that_is_written_back_in_other_words_is_replaced_by_a_rule_and_is_no
 }
 
 #[test]
+fn an_answer_that_is_written_back_in_other_words_is_known_where_something_before_it_changed_too() {
+    let behind = ["user: go to the station", "user: and take a bus"];
+    let first = [&["system: it is nine in the morning"], &behind[..]].concat();
+    let back = ["assistant: [a bus is taken at nine]", "user: now walk"];
+    let next = [&["system: it is ten past nine"], &behind[..], &back[..]].concat();
+    let shown = log(&[
+        chat("1", &first, "assistant: I take the bus that leaves at nine."),
+        chat("2", &next, "assistant: I walk."),
+    ]);
+    assert!(shown.contains("by Rule rewritten") && !shown.contains("Summary"), "{shown}");
+    assert!(!shown.contains("summarizer"), "{shown}");
+}
+
+#[test]
 fn a_summary_by_another_model_is_that_models() {
     let asked = ["system: you summarise", "user: mend the build / make / error 1"];
     let summary = "assistant: The build fails with error 1 in the linker.";

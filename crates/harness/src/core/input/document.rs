@@ -51,12 +51,12 @@ impl Member {
         if !self.is_document()? {
             return Ok(false);
         }
-        let text = io::read_to_string(self.open()?)
-            .map_err(|source| HarnessError::io(&self.name, source))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        Ok(serde_json::Deserializer::from_str(text)
-            .into_iter::<IgnoredAny>()
-            .all(|value| value.is_ok()))
+        let mut reader = self.open()?;
+        let start = reader.fill_buf().map_err(|source| HarnessError::io(&self.name, source))?;
+        let mark = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        reader.consume(mark);
+        let mut values = serde_json::Deserializer::from_reader(reader).into_iter::<IgnoredAny>();
+        Ok(values.all(|value| value.is_ok()))
     }
 
     /// The documents of the file, most often one, with the same damage named and mended as in JSON

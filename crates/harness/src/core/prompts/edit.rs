@@ -38,7 +38,7 @@ impl<U: Units> Prompts<U> {
         kept: &[KeptRun],
         call: &Call,
     ) -> Ready {
-        let (held, end) = Self::start(draft, head, kept);
+        let (held, end) = self.start(draft, head, kept, call);
         let mut edit = Edit { head, heads, call, held, ids: vec![None; call.prompt.len()] };
         for run in kept {
             for at in 0..run.len {
@@ -75,12 +75,21 @@ impl<U: Units> Prompts<U> {
 
     /// The context that things leave: with what the call before said, where any of that is kept or
     /// nothing else can leave.
-    fn start(draft: &mut Draft, head: &Head, kept: &[KeptRun]) -> (Held, usize) {
+    fn start(
+        &self,
+        draft: &mut Draft,
+        head: &Head,
+        kept: &[KeptRun],
+        call: &Call,
+    ) -> (Held, usize) {
         let reach = kept.last().map_or(0, |last| last.old + last.len);
+        let behind = kept.last().and_then(|last| call.prompt.get(last.new_end()));
+        let answered =
+            reach == head.prompt && behind.is_some_and(|&unit| self.units.is_answer(unit));
         let untouched = kept
             .first()
             .is_some_and(|first| (first.old, first.new) == (0, 0) && first.len >= head.prompt);
-        if head.output.is_empty() || reach <= head.prompt && !untouched {
+        if head.output.is_empty() || reach <= head.prompt && !untouched && !answered {
             return (head.context, head.prompt);
         }
         (draft.ledger.append(Some(head.context), head.output.clone()), head.units.len())

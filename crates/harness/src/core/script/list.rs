@@ -86,13 +86,12 @@ impl Play<'_> {
                 }
                 Item::Told(segments) => {
                     for mut segment in segments.into_iter().rev() {
-                        let same = by_print
-                            .get(&content_number(std::slice::from_ref(&segment)))
-                            .and_then(|places| {
-                                let end = places.partition_point(|&place| place < bound);
-                                let same = |&&place: &&usize| self.says(before[place], &segment);
-                                places[..end].iter().rev().find(same).copied()
-                            });
+                        let places = by_print.get(&content_number(std::slice::from_ref(&segment)));
+                        let same = places.and_then(|places| {
+                            let end = places.partition_point(|&place| place < bound);
+                            let same = |&&place: &&usize| self.says(before[place], &segment);
+                            places[..end].iter().rev().find(same).copied()
+                        });
                         bound = same.unwrap_or(bound);
                         // No call is known to have said it.
                         if segment.origin == Origin::Policy {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::message::{Attachments, Message};
 use super::pool::{Key, Known};
-use super::sample::{Event, Field, Output, Sample};
+use super::sample::{Event, Field, Output, Ranges, Sample};
 use crate::core::script::{Call, Change, Item, List, Script, Spot, Step};
 
 /// A thread as its last call left it.
@@ -167,29 +167,7 @@ impl Play<'_> {
             return;
         };
         let name = event.uuid.unwrap_or_else(|| format!("event-{at}"));
-        let mut prompt: Vec<Known> = Vec::new();
-        let input: Option<Vec<Message>> = self.field(event.input, at, "input");
-        for (index, message) in input.into_iter().flatten().enumerate() {
-            prompt.push(Known::new(message, attachments, &format!("{name}-{index}"), self.spot));
-        }
-        let refs = self.field(event.input_refs, at, "input_refs");
-        for (start, end) in refs.into_iter().flatten() {
-            match pool.get(start..end) {
-                Some(messages) => prompt.extend_from_slice(messages),
-                None => {
-                    let message = format!(
-                        "messages {start} to {end} are not all in the pool of {}; they are left out",
-                        pool.len()
-                    );
-                    self.script.draft.fault(
-                        &self.spot.at,
-                        "events.input_refs",
-                        "reference-outside",
-                        message,
-                    );
-                }
-            }
-        }
+        let prompt = self.prompt((event.input, event.input_refs), (at, &name), pool, attachments);
         // What a choice holds was sampled, whatever role the log gives it.
         choice.message.role = "assistant".into();
         let said = Known::new(choice.message, attachments, &name, self.spot);
@@ -207,6 +185,40 @@ impl Play<'_> {
         thread.live.push(said.key);
         thread.at = Some(node);
         thread.model = model;
+    }
+
+    /// What a call was given: messages of its own, and those that it refers to.
+    fn prompt(
+        &mut self,
+        (input, refs): (Field<Vec<Message>>, Field<Ranges>),
+        (at, name): (usize, &str),
+        pool: &[Known],
+        attachments: &mut Attachments<'_>,
+    ) -> Vec<Known> {
+        let mut prompt: Vec<Known> = Vec::new();
+        let input: Option<Vec<Message>> = self.field(input, at, "input");
+        for (index, message) in input.into_iter().flatten().enumerate() {
+            prompt.push(Known::new(message, attachments, &format!("{name}-{index}"), self.spot));
+        }
+        let refs = self.field(refs, at, "input_refs");
+        for (start, end) in refs.into_iter().flatten() {
+            match pool.get(start..end) {
+                Some(messages) => prompt.extend_from_slice(messages),
+                None => {
+                    let message = format!(
+                        "messages {start} to {end} are not all in the pool of {}; they are left out",
+                        pool.len()
+                    );
+                    self.script.draft.fault(
+                        &self.spot.at,
+                        "events.input_refs",
+                        "reference-outside",
+                        message,
+                    );
+                }
+            }
+        }
+        prompt
     }
 
     /// What a call has under a key; what cannot be read is a fault.

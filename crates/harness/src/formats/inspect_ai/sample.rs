@@ -27,6 +27,9 @@ pub(super) struct Data {
     pub(super) messages: Vec<Message>,
 }
 
+/// Half-open ranges over the pool of messages.
+pub(super) type Ranges = Vec<(usize, usize)>;
+
 /// Something that happened. Other events than calls keep other things under the same keys, so what
 /// is not of the kind that a call has there is a fault of a call alone.
 #[derive(Debug, Default, Deserialize)]
@@ -52,7 +55,7 @@ pub(super) struct Event {
     #[serde(deserialize_with = "text")]
     pub(super) role: Option<String>,
     pub(super) input: Field<Vec<Message>>,
-    pub(super) input_refs: Field<Vec<(usize, usize)>>,
+    pub(super) input_refs: Field<Ranges>,
     pub(super) output: Field<Output>,
     pub(super) error: Option<Value>,
     pub(super) pending: Option<Value>,
