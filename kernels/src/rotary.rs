@@ -84,6 +84,15 @@ impl Rotary {
         Self { pairs, ..self }
     }
 
+    /// The same table, whose rotations multiply by `factor` too, as YaRN (arXiv 2309.00071) does.
+    pub fn scaled(self, factor: f64) -> Self {
+        if factor == 1.0 {
+            return self;
+        }
+        let [cos_b1tf, sin_b1tf] = [self.cos_b1tf, self.sin_b1tf].map(|x| x.mul_scalar(factor));
+        Self { cos_b1tf, sin_b1tf, ..self }
+    }
+
     /// Rotates queries or keys to the positions of the table.
     ///
     /// # Shapes

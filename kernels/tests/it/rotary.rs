@@ -57,6 +57,19 @@ fn the_two_pairings_differ_by_the_order_of_features_alone() {
 }
 
 #[test]
+fn a_scaled_table_multiplies_what_it_rotates() {
+    for target in targets() {
+        let table = Rotary::new(&[[3]], &frequencies(4), target.dtype, &target.device).unwrap();
+        let x_bhtd = Tensor::<4>::ones([1, 1, 1, 4], (&target.device, target.dtype));
+        let plain = values(table.rotate(x_bhtd.clone()).unwrap());
+        let scaled = values(table.scaled(1.5).rotate(x_bhtd).unwrap());
+        let near =
+            |(plain, scaled): (&f64, &f64)| (plain * 1.5 - scaled).abs() < target.tolerance();
+        assert!(plain.iter().zip(&scaled).all(near), "{}: {plain:?} {scaled:?}", target.name);
+    }
+}
+
+#[test]
 fn shorter_rows_are_padded_with_position_0() {
     let Some(target) = targets().into_iter().next() else { return };
     let table =

@@ -12,7 +12,7 @@ pub(super) enum Conditioning<'a> {
     /// The packed tree: intervals, and one position per token.
     Tree { mask: &'a TreeMask, rotary: &'a Rotary },
     /// One view and one set of positions per row.
-    Views { mask: &'a ViewMask, inverse_frequencies: &'a [f64] },
+    Views { mask: &'a ViewMask, inverse_frequencies: &'a [f64], rotary_scale: f64 },
 }
 
 /// Grouped-query self-attention with rotary positions.
@@ -74,8 +74,10 @@ impl SelfAttention {
                 let (q_bhtd, k_bgtd) = (rotary.rotate(q_bhtd)?, rotary.rotate(k_bgtd)?);
                 tree_attention(q_bhtd, k_bgtd, v_bgtd, mask, &config)?
             }
-            Conditioning::Views { mask, inverse_frequencies } => {
-                view_attention(q_bhtd, k_bgtd, v_bgtd, mask, inverse_frequencies, config.scale)?
+            Conditioning::Views { mask, inverse_frequencies, rotary_scale } => {
+                // Queries and keys are both scaled.
+                let scale = config.scale * rotary_scale * rotary_scale;
+                view_attention(q_bhtd, k_bgtd, v_bgtd, mask, inverse_frequencies, scale)?
             }
         };
         Ok(self.merge(o_bhtd))

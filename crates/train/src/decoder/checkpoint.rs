@@ -139,7 +139,8 @@ impl WeightSource for Checkpoint {
             ));
         }
         let data = read_tensor(&path, &tensor)?;
-        match data.iter::<f64>().find(|weight| !weight.is_finite()) {
+        let wrong = data.iter::<f64>().find(|weight| !weight.is_finite());
+        match wrong {
             None => Ok(data),
             Some(weight) => {
                 Err(TrainError::TensorValue { path, name: name.to_owned(), value: weight })

@@ -126,7 +126,11 @@ impl Decoder {
         let device = self.model.embed_tokens.device();
         let tokens_bt = Tensor::<1, Int>::from_data(ids.as_slice(), &device.without_autodiff());
         let inverse_frequencies = self.config.inverse_frequencies();
-        let views = Conditioning::Views { mask, inverse_frequencies: &inverse_frequencies };
+        let views = Conditioning::Views {
+            mask,
+            inverse_frequencies: &inverse_frequencies,
+            rotary_scale: self.config.rotary_scale(),
+        };
         self.run(tokens_bt.unsqueeze(), |_| views)
     }
 
@@ -189,7 +193,8 @@ impl CausalModel for Decoder {
             &self.config.inverse_frequencies(),
             self.model.embed_tokens.dtype(),
             &self.model.embed_tokens.device(),
-        )?;
+        )?
+        .scaled(self.config.rotary_scale());
         let masks = self.config.windows.iter().map(|window| match window {
             None => Ok(batch.mask().clone()),
             Some(length) => batch.windowed_mask(*length),

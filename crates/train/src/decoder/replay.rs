@@ -55,7 +55,8 @@ impl Decoder {
         for (now, (&token, &position)) in
             sequence.tokens.iter().zip(&sequence.positions).enumerate()
         {
-            let rotary = Rotary::new(&[[position]], &inverse_frequencies, dtype, &device)?;
+            let rotary = Rotary::new(&[[position]], &inverse_frequencies, dtype, &device)?
+                .scaled(self.config.rotary_scale());
             let id = [i64::from(token)];
             let token_11 =
                 Tensor::<1, Int>::from_data(id, &device.clone().without_autodiff()).unsqueeze();

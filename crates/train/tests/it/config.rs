@@ -123,15 +123,15 @@ fn keys_that_change_the_function_are_refused_by_name() {
         ("llama", json!({"sliding_window": 512}), "sliding_window", "no windowed layers"),
         (
             "llama",
-            json!({"rope_scaling": {"type": "linear", "factor": 2.0}}),
+            json!({"rope_scaling": {"type": "dynamic", "factor": 2.0}}),
             "rope_scaling.rope_type",
-            "`linear` is not supported",
+            "`dynamic` is not supported",
         ),
         (
             "llama",
-            json!({"rope_scaling": {"rope_type": "yarn"}}),
+            json!({"rope_scaling": {"rope_type": "longrope"}}),
             "rope_scaling.rope_type",
-            "`yarn` is not supported",
+            "`longrope` is not supported",
         ),
         (
             "llama",
@@ -290,6 +290,64 @@ fn llama3_scaling_keeps_high_frequencies_and_divides_low_ones() {
         "original_max_position_embeddings": 8192
     }});
     assert_eq!(parse(&with("llama", &new_style)).unwrap(), scaled);
+}
+
+#[test]
+fn yarn_scaling_divides_what_turns_seldom_and_scales_queries_and_keys() {
+    let scaling = |more: serde_json::Value| {
+        let mut yarn =
+            json!({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048});
+        yarn.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        parse(&with("llama", &json!({"rope_theta": 10000.0, "rope_scaling": yarn}))).unwrap()
+    };
+    let near = |found: &DecoderConfig, expected: [f64; 8]| {
+        for (found, expected) in found.inverse_frequencies().iter().zip(expected) {
+            assert_near(found / expected, 1.0, FORMULA, format_args!("a frequency of {expected}"));
+        }
+    };
+    // The formula of transformers, `_compute_yarn_parameters`, head_dim 16, evaluated in float64.
+    let whole = scaling(json!({}));
+    near(
+        &whole,
+        [
+            1.0,
+            0.31622776601683794,
+            0.1,
+            0.02569350598886808,
+            0.00625,
+            0.0013834964763236657,
+            0.00025,
+            7.905694150420948e-05,
+        ],
+    );
+    assert_near(whole.rotary_scale(), 1.138629436111989, FORMULA, format_args!("the scale"));
+    let between = scaling(json!({"truncate": false, "attention_factor": 1.0}));
+    near(
+        &between,
+        [
+            1.0,
+            0.31622776601683794,
+            0.1,
+            0.023870192321736323,
+            0.005056971521129435,
+            0.0008112903817014309,
+            0.00025,
+            7.905694150420948e-05,
+        ],
+    );
+    assert_eq!(between.rotary_scale(), 1.0);
+    let equal = scaling(json!({"mscale": 1.0, "mscale_all_dim": 1.0}));
+    assert_eq!(equal.rotary_scale(), 1.0);
+}
+
+#[test]
+fn linear_scaling_divides_every_frequency() {
+    let plain = parse(&with("llama", &json!({}))).unwrap();
+    let scaling = json!({"rope_scaling": {"type": "linear", "factor": 2.5}});
+    let scaled = parse(&with("llama", &scaling)).unwrap();
+    for (scaled, plain) in scaled.inverse_frequencies().iter().zip(plain.inverse_frequencies()) {
+        assert_near(scaled * 2.5 / plain, 1.0, FORMULA, format_args!("a frequency of {plain}"));
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use burn::tensor::{DType, Device};
 use pleach_layout::{Sequence, Term};
 use pleach_train::{
     TrainError,
-    decoder::{Decoder, DecoderConfig, Family},
+    decoder::{Decoder, DecoderConfig, Family, RopeScaling},
     equivalence::{compare, relative_gradient_error},
     evaluation::{Evaluation, evaluate, log_probabilities},
 };
@@ -145,4 +145,22 @@ fn dtypes_that_no_parameter_is_held_in_are_refused() {
         refused.to_string(),
         "a decoder's parameters cannot be in I64: use DType::F32 or DType::F64"
     );
+}
+
+#[test]
+fn packed_is_segments_where_rotated_queries_and_keys_are_scaled_and_the_scale_changes_the_model() {
+    let mut config = DecoderConfig::small(Family::Llama, 50, 2);
+    let plain = run(&model(config.clone(), DType::F64, &cpu()));
+    config.rope_scaling = RopeScaling::Yarn {
+        factor: 4.0,
+        attention_factor: 1.2,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+        original_context: 64.0,
+        truncate: true,
+    };
+    let scaled = model(config, DType::F64, &cpu());
+    let found = compare(&scaled, &[packed()], &segments(), &mut |_, _| {}).unwrap();
+    assert!(found.holds(), "{found:?}");
+    assert!(worst(&run(&scaled), &plain) > 1e-6);
 }

@@ -174,9 +174,13 @@ impl DecoderConfig {
     /// Returns `[head_dim / 2]`.
     pub fn inverse_frequencies(&self) -> Vec<f64> {
         (0..self.head_dim / 2)
-            .map(|pair| self.rope_theta.powf(-((2 * pair) as f64) / self.head_dim as f64))
-            .map(|frequency| self.rope_scaling.apply(frequency))
+            .map(|pair| self.rope_scaling.apply(pair, self.head_dim, self.rope_theta))
             .collect()
+    }
+
+    /// What rotated queries and keys are multiplied by, 1 for most.
+    pub fn rotary_scale(&self) -> f64 {
+        self.rope_scaling.attention_factor()
     }
 
     /// Number of parameters, [`u64::MAX`] where there are more.
