@@ -151,6 +151,42 @@ impl Sdcc {
     ///
     /// `terms` are those of [`SdccBatch::student`] with the weights that count now.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "flex")] {
+    /// # use burn::tensor::{DType, Device};
+    /// # use pleach_train::decoder::{Decoder, DecoderConfig, Family};
+    /// # use pleach_tree::{BranchTree, ReadOptions};
+    /// # let records = include_str!("../../../../../examples/records/group.jsonl");
+    /// # let (tree, _) = BranchTree::read(records.as_bytes(), "group.jsonl", ReadOptions::STRICT)?;
+    /// # let device = Device::flex().autodiff();
+    /// # let config = DecoderConfig::small(Family::Llama, 258, 1);
+    /// # let model = Decoder::seeded(config, 0, DType::F64, &device)?;
+    /// use pleach_layout::Layouts;
+    /// use pleach_train::advantage::{AdvantageConfig, Timelines, group_advantages};
+    /// use pleach_train::objective::{
+    ///     PolicyGradientConfig, PolicySignal, Reduction, SdccBatch, SdccConfig, Teacher,
+    /// };
+    ///
+    /// let layouts = Layouts::new(&tree)?;
+    /// let batch = SdccBatch::new(&layouts, &device)?;
+    /// let timelines = Timelines::of(&layouts);
+    /// let rollouts = group_advantages(&AdvantageConfig::new(), &timelines.outcomes(&layouts)?)?;
+    /// let (advantages, terms) = timelines.broadcast(batch.student.terms(), &rollouts)?;
+    /// # let recorded = vec![-5.0; terms.len()];
+    /// let signal = PolicySignal::new(advantages, recorded);
+    ///
+    /// let sdcc = SdccConfig::new().with_reduction(Reduction::WeightedMean).init();
+    /// let policy = PolicyGradientConfig::new().init();
+    /// let parts = (&policy, &terms, &signal);
+    /// let output = sdcc.forward_policy(&model, &Teacher::Live, &batch, parts, 0.3)?;
+    /// let gradients = pleach_train::backward(&output.loss)?;
+    /// # let _ = gradients;
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`forward`](Self::forward) and [`PolicyGradient`].
     pub fn forward_policy<M: CausalModel>(
