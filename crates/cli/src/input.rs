@@ -160,7 +160,7 @@ impl Input {
     }
 
     /// Whether a file is a session by its name; a document of JSON, of which there are many others,
-    /// by its content.
+    /// and a file that was put aside (`s.jsonl.reset.DATE`), by its content.
     fn may_be_session(&self, path: &Path) -> bool {
         let name =
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -169,7 +169,10 @@ impl Input {
             pleach_harness::Input::open(path)
                 .is_ok_and(|input| pleach_harness::detect(&input).is_ok())
         };
-        name.ends_with(".jsonl") || name.ends_with(".eval") || name.ends_with(".json") && document()
+        let named = [".jsonl", ".eval"].iter().any(|end| name.ends_with(end));
+        let may_be =
+            name.contains(".jsonl.") || [".json", ".traj"].iter().any(|end| name.ends_with(end));
+        named || may_be && document()
     }
 
     /// The one file that a verb takes.

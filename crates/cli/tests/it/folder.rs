@@ -50,6 +50,31 @@ fn rows_come_as_json_in_the_order_of_the_table() {
 }
 
 #[test]
+fn sessions_that_were_put_aside_and_folders_of_events_are_one_row_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = include_str!("../../../../examples/sessions/compacted.jsonl");
+    std::fs::write(folder.path().join("a.jsonl.reset.2026-02-03T09-14-06Z"), session).unwrap();
+    std::fs::write(folder.path().join("b.jsonl.bak"), "no session at all\n").unwrap();
+    let events = folder.path().join("run/events");
+    std::fs::create_dir_all(&events).unwrap();
+    let lines = [
+        r#"{"id":"e0","timestamp":"2026-02-03T09:14:06","source":"agent","kind":"SystemPromptEvent","system_prompt":{"type":"text","text":"Keep the tower."},"tools":[]}"#,
+        r#"{"id":"e1","timestamp":"2026-02-03T09:14:07","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"Ring."}]}}"#,
+    ];
+    for (at, line) in lines.iter().enumerate() {
+        std::fs::write(events.join(format!("event-0000{at}-e{at}.json")), line).unwrap();
+    }
+    let table = pleach::pleach(&["inspect", &folder.path().display().to_string(), "--json"]);
+    let rows = String::from_utf8(table.stdout).unwrap();
+    let files: Vec<String> = rows
+        .lines()
+        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["file"].to_string())
+        .collect();
+    let ends = |at: usize, end: &str| files[at].trim_end_matches('"').ends_with(end);
+    assert!(files.len() == 2 && ends(0, "09-14-06Z") && ends(1, "run"), "{files:?}");
+}
+
+#[test]
 fn what_a_session_reads_of_its_sub_agents_is_no_session_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("abc")).unwrap();
