@@ -69,6 +69,8 @@ formats! {
     TcRag => tcrag;
     /// Runs of AgentFold.
     AgentFold => agentfold;
+    /// Conversations as lists of messages.
+    Messages => messages;
 }
 
 impl Harness {

@@ -6,6 +6,7 @@ pub(crate) mod codex;
 pub(crate) mod gemini_cli;
 pub(crate) mod inspect_ai;
 pub(crate) mod memexrl;
+pub(crate) mod messages;
 pub(crate) mod opencode;
 pub(crate) mod openhands;
 pub(crate) mod pi;

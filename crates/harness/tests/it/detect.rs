@@ -301,7 +301,7 @@ fn records_that_go_over_several_lines_are_told_to_be_put_on_one() {
 
 #[test]
 fn numbers_as_python_writes_them_are_faults_at_their_key_in_every_log_that_python_writes() {
-    use Harness::{AgentFold, Atif, InspectAi, MemexRl, OpenHands, Requests, Rl, TcRag};
+    use Harness::{AgentFold, Atif, InspectAi, MemexRl, Messages, OpenHands, Requests, Rl, TcRag};
     for (name, harness) in [
         ("atif.json", Atif),
         ("inspect_ai.json", InspectAi),
@@ -311,6 +311,7 @@ fn numbers_as_python_writes_them_are_faults_at_their_key_in_every_log_that_pytho
         ("memexrl.jsonl", MemexRl),
         ("tcrag.jsonl", TcRag),
         ("agentfold.jsonl", AgentFold),
+        ("messages.jsonl", Messages),
     ] {
         let sound = String::from_utf8(fixture(name)).unwrap();
         let text = sound.replacen('{', r#"{"odd":[1,-Infinity,NaN],"#, 1);

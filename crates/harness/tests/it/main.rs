@@ -26,6 +26,7 @@ mod inspect_ai;
 mod lines;
 mod log_lines;
 mod logs;
+mod messages;
 mod opencode;
 mod openhands;
 mod pi;
