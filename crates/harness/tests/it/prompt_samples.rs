@@ -8,7 +8,7 @@ use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert_from, de
 use pleach_tree::BranchTree;
 use proptest::prelude::*;
 
-const FIXTURES: [&str; 7] = [
+const FIXTURES: [&str; 9] = [
     "requests.jsonl",
     "rl.jsonl",
     "atif.json",
@@ -16,9 +16,11 @@ const FIXTURES: [&str; 7] = [
     "tcrag.jsonl",
     "agentfold.jsonl",
     "messages.jsonl",
+    "swe_agent.json",
+    "mini_swe_agent.json",
 ];
 
-const HARNESSES: [Harness; 7] = [
+const HARNESSES: [Harness; 9] = [
     Harness::Requests,
     Harness::Rl,
     Harness::Atif,
@@ -26,6 +28,8 @@ const HARNESSES: [Harness; 7] = [
     Harness::TcRag,
     Harness::AgentFold,
     Harness::Messages,
+    Harness::SweAgent,
+    Harness::MiniSweAgent,
 ];
 
 #[test]

@@ -21,7 +21,7 @@ mod anthropic;
 mod body;
 pub(crate) mod chat;
 pub(crate) mod parts;
-mod responses;
+pub(crate) mod responses;
 mod stream;
 
 use std::sync::Arc;
