@@ -69,6 +69,12 @@ formats! {
     TcRag => tcrag;
     /// Runs of AgentFold.
     AgentFold => agentfold;
+    /// Trajectories of SWE-agent.
+    SweAgent => swe_agent;
+    /// Trajectories of mini-SWE-agent.
+    MiniSweAgent => mini_swe_agent;
+    /// Conversations as lists of messages.
+    Messages => messages;
 }
 
 impl Harness {

@@ -51,7 +51,6 @@ impl Unread {
 
 /// What holds for whatever shows no more than one list of messages.
 const REQUESTS: &str = "log its requests with a proxy and give that log, a line {\"request\":BODY,\"response\":BODY} a call";
-const ATIF: &str = "run it under Harbor, which writes an ATIF trajectory, and give that, or log its requests with a proxy, a line {\"request\":BODY,\"response\":BODY} a call";
 const OBSERVATIONS: &str = "write each call of a model in it as a line {\"request\":{\"messages\":INPUT},\"response\":{\"choices\":[{\"message\":OUTPUT}]}} and give that log of requests";
 
 const ALL: &[Unread] = &[
@@ -64,23 +63,6 @@ const ALL: &[Unread] = &[
                 && ["cwd", "owner", "title", "sessionTitle"].iter().any(|key| shape.has(key))
         },
         REQUESTS,
-    ),
-    Unread::json(
-        "a trajectory of SWE-agent",
-        |shape| {
-            shape.has("trajectory[].action")
-                && shape.has("trajectory[].observation")
-                && (shape.has("trajectory[].response") || shape.has("trajectory[].thought"))
-        },
-        ATIF,
-    ),
-    Unread::json(
-        "a trajectory of mini-SWE-agent",
-        |shape| {
-            shape.text("trajectory_format").is_some_and(|text| text.starts_with("mini-swe-agent"))
-                || shape.kind("messages") == Some(Kind::List) && shape.has("info.mini_version")
-        },
-        ATIF,
     ),
     Unread::json(
         "a session of Copilot CLI",

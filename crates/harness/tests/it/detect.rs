@@ -225,14 +225,6 @@ const UNREAD: &[(&str, &str)] = &[
         "Factory Droid",
     ),
     (
-        r#"{"environment":"e","trajectory":[{"action":"ls","observation":"a","response":"r","thought":"t","messages":[]}],"history":[],"info":{}}"#,
-        "SWE-agent",
-    ),
-    (
-        r#"{"info":{"mini_version":"2.0"},"messages":[],"trajectory_format":"mini-swe-agent-1.1"}"#,
-        "mini-SWE-agent",
-    ),
-    (
         r#"{"type":"session.start","data":{"sessionId":"s","producer":"p"},"id":"e","timestamp":"t","parentId":null}"#,
         "Copilot CLI",
     ),
@@ -301,7 +293,10 @@ fn records_that_go_over_several_lines_are_told_to_be_put_on_one() {
 
 #[test]
 fn numbers_as_python_writes_them_are_faults_at_their_key_in_every_log_that_python_writes() {
-    use Harness::{AgentFold, Atif, InspectAi, MemexRl, OpenHands, Requests, Rl, TcRag};
+    use Harness::{
+        AgentFold, Atif, InspectAi, MemexRl, Messages, MiniSweAgent, OpenHands, Requests, Rl,
+        SweAgent, TcRag,
+    };
     for (name, harness) in [
         ("atif.json", Atif),
         ("inspect_ai.json", InspectAi),
@@ -311,6 +306,9 @@ fn numbers_as_python_writes_them_are_faults_at_their_key_in_every_log_that_pytho
         ("memexrl.jsonl", MemexRl),
         ("tcrag.jsonl", TcRag),
         ("agentfold.jsonl", AgentFold),
+        ("messages.jsonl", Messages),
+        ("swe_agent.json", SweAgent),
+        ("mini_swe_agent.json", MiniSweAgent),
     ] {
         let sound = String::from_utf8(fixture(name)).unwrap();
         let text = sound.replacen('{', r#"{"odd":[1,-Infinity,NaN],"#, 1);

@@ -8,16 +8,28 @@ use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert_from, de
 use pleach_tree::BranchTree;
 use proptest::prelude::*;
 
-const FIXTURES: [&str; 6] =
-    ["requests.jsonl", "rl.jsonl", "atif.json", "memexrl.jsonl", "tcrag.jsonl", "agentfold.jsonl"];
+const FIXTURES: [&str; 9] = [
+    "requests.jsonl",
+    "rl.jsonl",
+    "atif.json",
+    "memexrl.jsonl",
+    "tcrag.jsonl",
+    "agentfold.jsonl",
+    "messages.jsonl",
+    "swe_agent.json",
+    "mini_swe_agent.json",
+];
 
-const HARNESSES: [Harness; 6] = [
+const HARNESSES: [Harness; 9] = [
     Harness::Requests,
     Harness::Rl,
     Harness::Atif,
     Harness::MemexRl,
     Harness::TcRag,
     Harness::AgentFold,
+    Harness::Messages,
+    Harness::SweAgent,
+    Harness::MiniSweAgent,
 ];
 
 #[test]

@@ -20,8 +20,8 @@
 mod anthropic;
 mod body;
 pub(crate) mod chat;
-mod parts;
-mod responses;
+pub(crate) mod parts;
+pub(crate) mod responses;
 mod stream;
 
 use std::sync::Arc;
@@ -111,15 +111,7 @@ impl Log {
     /// Says how many parts of messages are no text, of which nothing but a note stands in contexts.
     fn tell_media(&mut self) {
         let Some(at) = self.with_media.take().filter(|_| !self.media.is_empty()) else { return };
-        let mut kinds: Vec<&str> = self.media.values().map(String::as_str).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let message = format!(
-            "parts of messages ({}) are no text ({}): a note of each stands in its place, so contexts are not what the model saw there",
-            self.media.len(),
-            kinds.join(", ")
-        );
-        self.draft.warn(&at, "request", "no-text", message);
+        self.draft.warn(&at, "request", "no-text", parts::media_note(&self.media));
     }
 
     fn value(&mut self, value: Value, at: &Location) {

@@ -57,7 +57,7 @@ pub(super) fn continued(given: &mut [Segment]) {
 }
 
 /// Names parts of messages that are no text, each once: images, sound, documents.
-pub(super) fn media(value: &Value, seen: &mut FxHashMap<u64, String>) {
+pub(crate) fn media(value: &Value, seen: &mut FxHashMap<u64, String>) {
     const KINDS: [&str; 5] = ["image", "audio", "video", "file", "document"];
     match value {
         Value::Array(items) => items.iter().for_each(|item| media(item, seen)),
@@ -73,13 +73,25 @@ pub(super) fn media(value: &Value, seen: &mut FxHashMap<u64, String>) {
     }
 }
 
+/// What is said of parts of messages that are no text.
+pub(crate) fn media_note(media: &FxHashMap<u64, String>) -> String {
+    let mut kinds: Vec<&str> = media.values().map(String::as_str).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    format!(
+        "parts of messages ({}) are no text ({}): a note of each stands in its place, so contexts are not what the model saw there",
+        media.len(),
+        kinds.join(", ")
+    )
+}
+
 /// A text field of an object, empty where there is none.
-pub(super) fn field<'v>(value: &'v Value, key: &str) -> &'v str {
+pub(crate) fn field<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The tools of a request as one instruction at its head.
-pub(super) fn tools(request: &Map<String, Value>) -> Option<Segment> {
+pub(crate) fn tools(request: &Map<String, Value>) -> Option<Segment> {
     let tools = ["tools", "functions"]
         .iter()
         .find_map(|key| request.get(*key)?.as_array().filter(|tools| !tools.is_empty()))?;

@@ -51,7 +51,7 @@ fn messages(items: impl Iterator<Item = Segment>) -> Vec<Segment> {
 }
 
 /// An item of a request or an answer.
-fn item(item: &Value) -> Segment {
+pub(crate) fn item(item: &Value) -> Segment {
     let id =
         || ["call_id", "id"].iter().find_map(|key| item.get(*key)?.as_str()).unwrap_or_default();
     match field(item, "type") {
