@@ -108,6 +108,19 @@ fn masks_and_weights_become_loss_runs() {
 }
 
 #[test]
+fn a_mask_of_booleans_is_a_mask_of_ones_and_zeros() {
+    let read = |mask: Value| {
+        let mut steps = step(&[1, 2], &[3, 4, 5]);
+        steps["tokens"]["completion_mask"] = mask.clone();
+        let turns = json!({"prompt_ids": [1, 2], "response_ids": [3, 4, 5], "response_mask": mask, "uid": "u"});
+        let sample =
+            json!({"tokens": [1, 2, 3, 4, 5], "response_length": 3, "loss_mask": mask, "index": 9});
+        told(&format!("{}{turns}\n{sample}\n", rollout(&[steps])), Harness::Rl)
+    };
+    assert_eq!(read(json!([true, false, true])), read(json!([1, 0, 1])));
+}
+
+#[test]
 fn an_indented_document_and_compressed_lines_are_read_alike() {
     let log = rollout(&[step(&[1, 2], &[3]), step(&[1, 2, 3, 4], &[5])]);
     let value: Value = serde_json::from_str(&log).unwrap();
