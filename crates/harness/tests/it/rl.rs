@@ -43,6 +43,32 @@ fn a_rollout_of_steps_is_a_thread_whose_summary_is_inferred() {
 }
 
 #[test]
+fn a_summariser_without_the_tools_of_the_others_forks_and_the_thread_keeps_its_tools() {
+    let (tools, system, task) = (range(500, 530), range(0, 20), range(100, 116));
+    let (first, result, ask) = (range(200, 214), range(220, 240), range(300, 315));
+    let (summary, framing) = (range(400, 420), [600, 601]);
+    let head = joined(&[&tools, &system, &task]);
+    let second = joined(&[&head, &first, &result]);
+    let asked = joined(&[&system, &task, &first, &result, &range(240, 244), &ask]);
+    let next = joined(&[&tools, &system, &framing, &summary]);
+    let steps = [
+        step(&head, &first),
+        step(&second, &range(240, 244)),
+        step(&asked, &summary),
+        step(&next, &range(700, 704)),
+        step(&joined(&[&next, &range(700, 704), &range(710, 730)]), &[731]),
+    ];
+    let bare: String = steps.iter().map(|step| format!("{}\n", step["tokens"])).collect();
+    let conversion = convert_text(&rollout(&steps), None, ReadOptions::STRICT).unwrap();
+    let tree = tree(&conversion);
+    let threads: Vec<_> = tree.generations().map(|call| call.thread.as_str()).collect();
+    assert_eq!(threads, ["main", "main", "summarizer-1", "main", "main"]);
+    let named = told_of(&conversion);
+    assert!(named.starts_with(&told(&bare, Harness::Rl)), "without names of threads, too");
+    insta::assert_snapshot!(named);
+}
+
+#[test]
 fn one_boundary_that_was_tokenised_anew_is_no_eviction() {
     let (head, said) = (range(0, 20), range(40, 60));
     let mut next = joined(&[&head, &said, &range(70, 90)]);
@@ -105,6 +131,19 @@ fn masks_and_weights_become_loss_runs() {
         &format!("{steps}\n{}{removed}\n", rollout(&[partly])),
         Harness::Rl
     ));
+}
+
+#[test]
+fn a_mask_of_booleans_is_a_mask_of_ones_and_zeros() {
+    let read = |mask: Value| {
+        let mut steps = step(&[1, 2], &[3, 4, 5]);
+        steps["tokens"]["completion_mask"] = mask.clone();
+        let turns = json!({"prompt_ids": [1, 2], "response_ids": [3, 4, 5], "response_mask": mask, "uid": "u"});
+        let sample =
+            json!({"tokens": [1, 2, 3, 4, 5], "response_length": 3, "loss_mask": mask, "index": 9});
+        told(&format!("{}{turns}\n{sample}\n", rollout(&[steps])), Harness::Rl)
+    };
+    assert_eq!(read(json!([true, false, true])), read(json!([1, 0, 1])));
 }
 
 #[test]

@@ -100,6 +100,14 @@ impl<U: Units> Prompts<U> {
                     Spot { parent, conversation },
                 )
             }
+            Some((place, Reading::Edit(blocks))) if summariser && place.live.is_some() => {
+                let Some((_, head)) = heads.all().nth(place.rank) else { return };
+                let conversation = self.conversation(&call, "summarizer");
+                let context = draft.ledger.fork(head.context, ForkReason::Summarizer);
+                let fork = Head { context, ..head.clone() };
+                let ready = self.edit(draft, &heads, &fork, &blocks, &call);
+                (ready, Spot { parent: None, conversation })
+            }
             Some((place, Reading::Edit(blocks))) => {
                 let Some((_, head)) = heads.all().nth(place.rank) else { return };
                 let spot = Spot { parent: Some(head.node), conversation: head.conversation };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pleach_tree::{Extra, Location, LossRun, Origin, Role, Segment, SegmentId};
 
 use super::Log;
-use super::sample::{Ids, Sample, TokensField};
+use super::sample::{Ids, Sample, TokensField, Weight};
 use crate::core::prompts::{Call, Said};
 use crate::core::script::Spot;
 
@@ -185,8 +185,8 @@ impl Sequence {
 }
 
 /// Weights, of which those that are no number are none.
-fn weights(mask: Vec<Option<f64>>) -> Vec<f64> {
-    mask.into_iter().map(|weight| weight.unwrap_or(f64::NAN)).collect()
+fn weights(mask: Vec<Option<Weight>>) -> Vec<f64> {
+    mask.into_iter().map(|weight| weight.map_or(f64::NAN, |Weight(weight)| weight)).collect()
 }
 
 fn sequence(ids: Ids) -> Option<Sequence> {

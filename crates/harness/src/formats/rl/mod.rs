@@ -20,7 +20,7 @@
 //! - **verl outputs**: `{"prompt_ids","response_ids","response_mask","response_logprobs"}`, masks
 //!   as in slime.
 //!
-//! Each as one value a line, as a document, or in lists of any depth. Roles are not recorded: what
+//! Masks are numbers or booleans. Each as one value a line, as a document, or in lists of any depth. Roles are not recorded: what
 //! no policy sampled has the role user.
 mod calls;
 mod sample;

@@ -60,6 +60,42 @@ impl fmt::Display for Name {
     }
 }
 
+/// How much a token counts in the loss; some write only whether it does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weight(pub(super) f64);
+
+impl<'de> Deserialize<'de> for Weight {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WeightVisitor)
+    }
+}
+
+struct WeightVisitor;
+
+impl Visitor<'_> for WeightVisitor {
+    type Value = Weight;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or true or false")
+    }
+
+    fn visit_bool<E>(self, counts: bool) -> Result<Weight, E> {
+        Ok(Weight(f64::from(u8::from(counts))))
+    }
+
+    fn visit_f64<E>(self, weight: f64) -> Result<Weight, E> {
+        Ok(Weight(weight))
+    }
+
+    fn visit_u64<E>(self, weight: u64) -> Result<Weight, E> {
+        Ok(Weight(weight as f64))
+    }
+
+    fn visit_i64<E>(self, weight: i64) -> Result<Weight, E> {
+        Ok(Weight(weight as f64))
+    }
+}
+
 /// Ids that were sampled, with the ids before them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -68,7 +104,7 @@ pub(super) struct Ids {
     #[serde(alias = "response_ids")]
     pub(super) completion_ids: Option<Vec<u32>>,
     #[serde(alias = "response_mask")]
-    pub(super) completion_mask: Option<Vec<Option<f64>>>,
+    pub(super) completion_mask: Option<Vec<Option<Weight>>>,
     #[serde(alias = "response_logprobs")]
     pub(super) completion_logprobs: Option<Vec<Option<f64>>>,
 }
@@ -129,13 +165,13 @@ pub(super) struct Sample {
     pub(super) tokens: Option<TokensField>,
     pub(super) prompt_ids: Option<Vec<u32>>,
     pub(super) completion_ids: Option<Vec<u32>>,
-    pub(super) completion_mask: Option<Vec<Option<f64>>>,
+    pub(super) completion_mask: Option<Vec<Option<Weight>>>,
     pub(super) completion_logprobs: Option<Vec<Option<f64>>>,
     pub(super) response_ids: Option<Vec<u32>>,
-    pub(super) response_mask: Option<Vec<Option<f64>>>,
+    pub(super) response_mask: Option<Vec<Option<Weight>>>,
     pub(super) response_logprobs: Option<Vec<Option<f64>>>,
     pub(super) response_length: Option<usize>,
-    pub(super) loss_mask: Option<Vec<Option<f64>>>,
+    pub(super) loss_mask: Option<Vec<Option<Weight>>>,
     pub(super) rollout_log_probs: Option<Vec<Option<f64>>>,
     pub(super) remove_sample: bool,
     rollout_id: Option<Name>,
