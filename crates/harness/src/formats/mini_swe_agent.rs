@@ -177,7 +177,13 @@ impl MiniRuns {
         if said.iter().any(|part| !part.calls.is_empty()) {
             self.with_tools.get_or_insert_with(|| spot.at.key(key));
         }
+        let is_said = said.iter().any(parts::by_model);
         let output = said.into_iter().map(|segment| spot.segment(key, segment)).collect();
+        if !is_said {
+            let why = "nothing of the answer was said by a model; it stands in the context and is no call";
+            script.draft.fault(&spot.at, key, "no-answer", why);
+            return (!dropped).then_some(Step::Put(output));
+        }
         Some(Step::Call(Call { output, dropped, ..Call::default() }))
     }
 

@@ -156,7 +156,8 @@ impl Log {
             body::Api::Anthropic => anthropic::turns(&exchange),
             body::Api::Responses => responses::turns(&exchange),
         };
-        if turns.said.iter().all(Vec::is_empty) {
+        let says = |said: &Vec<Segment>| said.iter().any(parts::by_model);
+        if !turns.said.iter().any(says) {
             self.draft.warn(
                 at,
                 "response",
@@ -184,7 +185,8 @@ impl Log {
         prompt.extend(turns.given.iter().map(|segment| self.prompts.units.unit(segment)));
         let model: Option<Arc<str>> = exchange.model().map(Into::into);
         let id = exchange.id();
-        for (choice, said) in turns.said.into_iter().enumerate() {
+        let says = |(_, said): &(usize, Vec<Segment>)| said.iter().any(parts::by_model);
+        for (choice, said) in turns.said.into_iter().enumerate().filter(says) {
             self.calls += 1;
             let reasons = said
                 .iter()

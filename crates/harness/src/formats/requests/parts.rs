@@ -85,6 +85,11 @@ pub(crate) fn media_note(media: &FxHashMap<u64, String>) -> String {
     )
 }
 
+/// Whether a part is what a model says, the policy or another one.
+pub(crate) fn by_model(part: &Segment) -> bool {
+    matches!(part.origin, Origin::Policy | Origin::ExternalModel)
+}
+
 /// A text field of an object, empty where there is none.
 pub(crate) fn field<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
