@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 
 use super::python;
 
+/// Lists and objects inside of each other from which on JSON is refused, as everywhere else.
+const DEPTH: usize = 128;
+
 /// A JSON value, of whose keys the last of each name counts, as in Python.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) enum Argument {
@@ -27,23 +30,30 @@ pub(super) enum Argument {
 impl<'de> Deserialize<'de> for Argument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::parse(raw.get()).map_err(D::Error::custom)
+        Self::parse(raw.get(), DEPTH).map_err(D::Error::custom)
     }
 }
 
 impl Argument {
-    fn parse(text: &str) -> Result<Self, serde_json::Error> {
+    fn parse(text: &str, depth: usize) -> Result<Self, serde_json::Error> {
+        let Some(depth) = depth.checked_sub(1) else {
+            let message = format!("lists and objects are more than {DEPTH} deep");
+            return Err(serde_json::Error::custom(message));
+        };
         Ok(match text.as_bytes().first() {
             Some(b'{') => {
                 let entries: IndexMap<String, Box<RawValue>> = serde_json::from_str(text)?;
                 let entry =
-                    |(key, raw): (String, Box<RawValue>)| Ok((key, Self::parse(raw.get())?));
+                    |(key, raw): (String, Box<RawValue>)| Ok((key, Self::parse(raw.get(), depth)?));
                 Self::Object(entries.into_iter().map(entry).collect::<Result<_, _>>()?)
             }
             Some(b'[') => {
                 let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
                 Self::List(
-                    items.iter().map(|raw| Self::parse(raw.get())).collect::<Result<_, _>>()?,
+                    items
+                        .iter()
+                        .map(|raw| Self::parse(raw.get(), depth))
+                        .collect::<Result<_, _>>()?,
                 )
             }
             Some(b'"') => Self::String(serde_json::from_str(text)?),

@@ -113,12 +113,14 @@ impl Encoder {
         }
     }
 
-    /// How many of the tokens behind an answer end its turn: up to the first that is known to end
-    /// one, else up to the end of the first special ones; `None` where there are neither.
-    pub(super) fn turn_end(&self, behind: &[u32]) -> Option<usize> {
-        if let Some(at) = behind.iter().position(|id| self.ends.contains(id)) {
-            return Some(at + 1);
-        }
+    /// How many of the tokens behind an answer there are up to the first that is known to end a
+    /// turn.
+    pub(super) fn known_end(&self, behind: &[u32]) -> Option<usize> {
+        Some(behind.iter().position(|id| self.ends.contains(id))? + 1)
+    }
+
+    /// How many of the tokens behind an answer there are up to the end of the first special ones.
+    pub(super) fn special_end(&self, behind: &[u32]) -> Option<usize> {
         let first = behind.iter().position(|id| self.special.contains(id))?;
         let run = behind[first..].iter().take_while(|id| self.special.contains(id)).count();
         Some(first + run)

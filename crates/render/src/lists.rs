@@ -2,7 +2,7 @@
 use std::rc::Rc;
 
 use pleach_tree::{BranchTree, ContextId, Record, Span};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a context holds: in new segments, and in those of the tree.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,8 @@ pub(super) struct Held {
 pub(super) struct Lists {
     uses: FxHashMap<ContextId, usize>,
     lists: FxHashMap<ContextId, Rc<Held>>,
+    /// Contexts that something is appended to.
+    appended: FxHashSet<ContextId>,
 }
 
 impl Lists {
@@ -34,7 +36,16 @@ impl Lists {
         for context in tree.records().iter().filter_map(start) {
             *uses.entry(context).or_default() += 1;
         }
-        Self { uses, lists: FxHashMap::default() }
+        let appends = tree.records().iter().filter_map(|record| match record {
+            Record::Append(append) => append.from,
+            _ => None,
+        });
+        Self { uses, lists: FxHashMap::default(), appended: appends.collect() }
+    }
+
+    /// Whether nothing is ever appended to a context.
+    pub(super) fn is_end(&self, context: ContextId) -> bool {
+        !self.appended.contains(&context)
     }
 
     /// Keeps what a context holds where a record will start from it.

@@ -8,8 +8,18 @@ use super::encode::Tokens;
 use super::folder::Loss;
 use super::provenance::Region;
 use super::rewrite::Rewriter;
-use super::survival;
+use super::survival::{Piece, Written};
 use super::view::{Failure, Rendering, Run, runs};
+
+/// What a call sampled, in tokens.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) runs: Vec<Run>,
+    /// The ids that the runs index.
+    pub(super) ids: Vec<u32>,
+    /// Which tokens carry loss where the template names them; empty where it does not.
+    pub(super) trained: Vec<Range<usize>>,
+}
 
 /// An answer behind its prompt.
 struct Spoken {
@@ -20,23 +30,23 @@ struct Spoken {
     regions: Vec<Region>,
     /// Which characters the template names as trained.
     trained: Vec<Range<usize>>,
+    /// Where the last of what was said ends.
+    said: usize,
 }
 
 impl Rewriter<'_, '_> {
-    /// The runs of an output and the ids that they index.
-    ///
-    /// It is what the template writes for the answer directly behind the generation prompt, up to
-    /// the token that ends the turn; of [`Loss::Text`] up to the last character of the answer.
-    /// Where the template does not show all that was sampled, the recorded text stands there
-    /// instead.
+    /// The tokens of an output: what the template writes for the answer directly behind the
+    /// generation prompt, up to the token that ends the turn; of [`Loss::Text`] up to the last
+    /// character of the answer. Where the template does not show all that was sampled, the recorded
+    /// text stands there instead.
     pub(super) fn output(
         &mut self,
         context: ContextId,
         members: &[u32],
         output: &[u32],
-    ) -> Result<(Vec<Run>, Vec<u32>), RenderError> {
+    ) -> Result<Answer, RenderError> {
         if output.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Answer::default());
         }
         let prompt =
             self.viewer.render(members, true).map_err(|failure| self.refused(context, failure))?;
@@ -48,18 +58,17 @@ impl Rewriter<'_, '_> {
         let spoken = match full {
             Some(full) => {
                 let continues = full.text.starts_with(&prompt.text);
-                let spoken = match continues {
+                let mut spoken = match continues {
                     true => continued(&prompt, &full, output),
                     false => moved(&prompt, &full, output),
                 };
-                // The prompt may end with what the policy goes on from, such as an opening tag.
-                let asked = prompt.regions.last().map_or(0, |region| region.end);
-                match self.lost(&spoken.text[asked..], output) {
-                    None => {
+                match self.shown(&prompt, &spoken.text, output)? {
+                    Ok(said) => {
                         self.notes.bare_outputs += usize::from(!continues);
+                        spoken.said = spoken.said.max(said);
                         spoken
                     }
-                    Some(segment) => {
+                    Err(segment) => {
                         self.notes.lost(self.viewer.messages.segment(segment));
                         self.recorded(&prompt, Some(&spoken), output)?
                     }
@@ -73,16 +82,42 @@ impl Rewriter<'_, '_> {
         self.behind(&prompt, spoken, output)
     }
 
-    /// The first text of an output that the policy sampled and that `said` does not hold.
-    fn lost(&self, said: &str, output: &[u32]) -> Option<u32> {
+    /// Where in a rendering the last text of an output ends, or the first text that the policy
+    /// sampled and that the rendering does not show.
+    fn shown(
+        &mut self,
+        prompt: &Rendering,
+        text: &str,
+        output: &[u32],
+    ) -> Result<Result<usize, u32>, RenderError> {
+        // The prompt may end with what the policy goes on from, such as an opening tag.
+        let asked = prompt.regions.last().map_or(0, |region| region.end);
+        let ending = self.viewer.turn_ending()?;
+        let answer = text[prompt.text.len()..].trim_end();
+        let answer = answer.strip_suffix(ending.trim_end()).unwrap_or(answer);
+        let mut written = Written::new(&prompt.text[asked..], answer);
         let messages = &self.viewer.messages;
-        let said = survival::squeezed(said);
-        output.iter().copied().find(|&number| {
-            messages.segment(number).origin == Origin::Policy
-                && !match messages.call(number) {
-                    Some((name, input)) => survival::holds_call(&said, name, input),
-                    None => survival::holds(&said, messages.text(number)),
-                }
+        let mut all: Vec<(usize, Piece)> = Vec::new();
+        for (place, &number) in output.iter().enumerate() {
+            let pieces = match messages.call(number) {
+                Some((name, input)) => Piece::call(name, input),
+                None => vec![Piece::text(messages.text(number))],
+            };
+            all.extend(pieces.into_iter().map(|piece| (place, piece)));
+        }
+        all.sort_by_key(|(_, piece)| std::cmp::Reverse(piece.len()));
+        let shows = |number: u32| {
+            messages.call(number).is_none_or(|(_, input)| written.holds_values(input))
+        };
+        let mut shown: Vec<bool> = output.iter().map(|&number| shows(number)).collect();
+        for (place, piece) in &all {
+            shown[*place] &= written.take(piece);
+        }
+        let sampled = |number: u32| messages.segment(number).origin == Origin::Policy;
+        let lost = output.iter().zip(shown).find(|&(&number, shown)| !shown && sampled(number));
+        Ok(match lost {
+            Some((&number, _)) => Err(number),
+            None => Ok(prompt.text.len() + written.end(answer)),
         })
     }
 
@@ -128,7 +163,8 @@ impl Rewriter<'_, '_> {
                 text.push_str(&self.viewer.turn_ending()?);
             }
         }
-        Ok(Spoken { text, tokens: None, regions, trained: Vec::new() })
+        let said = regions.last().map_or(prompt.text.len(), |region| region.end);
+        Ok(Spoken { text, tokens: None, regions, trained: Vec::new(), said })
     }
 
     /// The tokens behind a prompt, as many as were sampled.
@@ -137,7 +173,7 @@ impl Rewriter<'_, '_> {
         prompt: &Rendering,
         spoken: Spoken,
         output: &[u32],
-    ) -> Result<(Vec<Run>, Vec<u32>), RenderError> {
+    ) -> Result<Answer, RenderError> {
         let tokens = match spoken.tokens {
             Some(tokens) => tokens,
             None => self.viewer.encode(&spoken.text)?,
@@ -156,9 +192,8 @@ impl Rewriter<'_, '_> {
         let at = |tokens: &Tokens, byte: usize| {
             tokens.starts[first..].partition_point(|&start| (start as usize) < byte) + first
         };
-        let answered = spoken.regions.iter().map(|region| region.end).max().unwrap_or(from);
-        let answered = at(&tokens, answered);
-        let trained: Vec<Range<usize>> = spoken
+        let answered = at(&tokens, spoken.said);
+        let mut trained: Vec<Range<usize>> = spoken
             .trained
             .iter()
             .filter(|span| span.end > from)
@@ -168,7 +203,7 @@ impl Rewriter<'_, '_> {
         let last = match (self.loss, trained.last()) {
             (Loss::Text, _) => answered,
             (Loss::Turn, Some(span)) => answered.max(span.end),
-            (Loss::Turn, None) => match self.viewer.turn_end(&tokens.ids[answered..]) {
+            (Loss::Turn, None) => match self.viewer.turn_end(&tokens.ids[answered..])? {
                 Some(ending) => answered + ending,
                 None => at(&tokens, from + spoken.text[from..].trim_end().len()).max(answered),
             },
@@ -176,10 +211,11 @@ impl Rewriter<'_, '_> {
         tokens.ids.truncate(last);
         tokens.starts.truncate(last);
         let mut runs = runs(&tokens, &spoken.regions, first);
-        if self.loss == Loss::Turn {
-            runs = sampled(runs, &trained, self.losses(output));
+        match self.loss {
+            Loss::Turn => runs = sampled(runs, &trained, self.losses(output)),
+            Loss::Text => trained.clear(),
         }
-        Ok((runs, tokens.ids))
+        Ok(Answer { runs, ids: tokens.ids, trained })
     }
 
     /// The texts of an output that the policy sampled, whose losses what stands around them has.
@@ -228,6 +264,7 @@ fn continued(prompt: &Rendering, full: &Rendering, output: &[u32]) -> Spoken {
         tokens: Some(full.tokens.clone()),
         regions: full.regions.iter().filter(own).copied().collect(),
         trained: full.trained.clone(),
+        said: full.regions.iter().filter(own).map(|r| r.end).fold(prompt.text.len(), usize::max),
     }
 }
 
@@ -239,8 +276,8 @@ fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> Spoken {
     let before = first.checked_sub(1).map_or(0, |last| full.regions[last].end);
     let start = full.regions.get(first).map_or(full.text.len(), |region| region.start);
     let asked = &prompt.text[prompt.regions.last().map_or(0, |region| region.end)..];
-    let opening =
-        full.text.get(before..start).and_then(|glue| glue.strip_prefix(asked)).unwrap_or("");
+    let glue = full.text.get(before..start).unwrap_or("");
+    let opening = &glue[common_tags(asked, glue)..];
     let text = [&prompt.text, opening, &full.text[start..]].concat();
     let shift = prompt.text.len() + opening.len();
     let moved = |region: &Region| Region {
@@ -248,7 +285,9 @@ fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> Spoken {
         end: region.end - start + shift,
         ..*region
     };
-    let regions = full.regions[first..].iter().filter(|region| own(region)).map(moved).collect();
+    let regions: Vec<Region> =
+        full.regions[first..].iter().filter(|region| own(region)).map(moved).collect();
+    let said = regions.iter().map(|region| region.end).fold(prompt.text.len(), usize::max);
     let from = start - opening.len();
     let trained = full.trained.iter().filter(|span| span.end > from);
     let trained = trained
@@ -256,7 +295,7 @@ fn moved(prompt: &Rendering, full: &Rendering, output: &[u32]) -> Spoken {
             span.start.max(from) + prompt.text.len() - from..span.end + prompt.text.len() - from
         })
         .collect();
-    Spoken { text, tokens: None, regions, trained }
+    Spoken { text, tokens: None, regions, trained, said }
 }
 
 /// Where the calls of an answer begin with what the template writes around them, if it shows all of
@@ -274,10 +313,23 @@ fn written_calls<'s>(
     (shown && behind).then_some((start, spoken))
 }
 
+/// How many bytes two texts begin with alike, up to the end of a tag or a line: where one opens a
+/// thought and the other a call, what opens the call is no part of it.
+fn common_tags(one: &str, other: &str) -> usize {
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    if same == one.len() {
+        return same;
+    }
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b">]".contains(byte);
+    one.as_bytes()[..same].iter().rposition(ends).map_or(0, |last| last + 1)
+}
+
 /// How many bytes of `words` the prompt ends with already, such as an opening tag of thoughts.
 fn overlap(prompt: &str, words: &str) -> usize {
+    let lead = words.len() - words.trim_start().len();
+    if !words[lead..].starts_with(['<', '[']) {
+        return 0;
+    }
     let ends = words.char_indices().map(|(at, _)| at).chain([words.len()]).take(256);
-    ends.filter(|&end| prompt.ends_with(&words[..end]) && !words[..end].trim().is_empty())
-        .max()
-        .unwrap_or(0)
+    ends.filter(|&end| end > lead + 1 && prompt.ends_with(&words[..end])).max().unwrap_or(0)
 }

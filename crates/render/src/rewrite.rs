@@ -45,8 +45,6 @@ pub(super) struct Rewriter<'r, 't> {
     pub(super) windows: bool,
     /// Whether lists were the renderings of the whole wherever that was looked at.
     pub(super) sure: bool,
-    /// The longest context that the policy was called under.
-    pub(super) longest: Option<ContextId>,
     pub(super) lists: Lists,
     pub(super) called: FxHashMap<ContextId, &'t Generation>,
 }
@@ -90,7 +88,6 @@ fn attempt(
         loss,
         windows: shortcuts,
         sure: true,
-        longest: None,
         lists: Lists::of(tree),
         called,
     };
@@ -102,7 +99,6 @@ fn attempt(
             .map_err(|failure| rewriter.refused(*context, failure))?;
         rewriter.notes.whole = !same;
     }
-    rewriter.longest = longest.as_ref().map(|(context, _)| *context);
     if longest.as_ref().is_some_and(|(_, members)| members.len() > MANY) {
         rewriter.viewer.forget();
     }
@@ -295,15 +291,17 @@ impl<'t> Rewriter<'_, 't> {
         let members = near.as_ref().unwrap_or(&held.members);
         let output: Vec<u32> =
             generation.output.iter().filter_map(|&id| self.viewer.messages.number(id)).collect();
-        let (runs, ids) = self.output(generation.context, members, &output)?;
+        let answer = self.output(generation.context, members, &output)?;
         let segments = Target::behind(&mut self.table, &self.viewer.messages, &held.list).extend(
-            &runs,
-            &ids,
+            &answer.runs,
+            &answer.ids,
             &output,
             generation.id,
         )?;
+        let mut at = answer.runs.first().map_or(0, |run| run.tokens.start);
         for &id in &segments {
             self.weigh(id);
+            at = self.table.train_only(id, at, &answer.trained);
         }
         if let Some(recorded) = &generation.prompt_tokens {
             let prompt = held.list.iter().flat_map(|&span| self.table.ids(span));

@@ -1,4 +1,6 @@
 //! The segments of the rendered records, each made once for what it stands for and its ids.
+use std::ops::Range;
+
 use pleach_tree::{GenerationId, LossRun, Origin, Record, Role, Segment, SegmentId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -171,6 +173,43 @@ impl Table {
             segment.loss = loss;
         }
         kept
+    }
+
+    /// Takes the loss of a text off its tokens outside of `trained`, where the template names what
+    /// is trained; the text's first token is number `at`, and the first behind it is returned.
+    pub(super) fn train_only(
+        &mut self,
+        id: SegmentId,
+        at: usize,
+        trained: &[Range<usize>],
+    ) -> usize {
+        let row = &self.entries[id.0 as usize];
+        let Record::Segment(segment) = &mut self.records[row.record] else { return at };
+        let len = segment.extent();
+        let is_whole = trained.iter().any(|span| span.start <= at && at + len <= span.end);
+        let has_loss = segment.loss.is_some() || segment.origin == Origin::Policy;
+        if row.part.is_none() || trained.is_empty() || is_whole || !has_loss {
+            return at + len;
+        }
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let all = || vec![LossRun { start: 0, end: number(len), weight: 1.0 }];
+        let runs = segment.loss.take().unwrap_or_else(all);
+        // A run's tokens, cut where a span begins or ends.
+        let edges = trained.iter().flat_map(|span| [span.start, span.end]);
+        let edges: Vec<u32> = edges.map(|edge| number(edge.saturating_sub(at))).collect();
+        let mut cut = Vec::new();
+        for run in runs {
+            let inner = edges.iter().filter(|&&edge| run.start < edge && edge < run.end);
+            let mut start = run.start;
+            for end in inner.copied().chain([run.end]) {
+                let is_trained = trained.iter().any(|span| span.contains(&(at + start as usize)));
+                let weight = if is_trained { run.weight } else { 0.0 };
+                cut.push(LossRun { start, end, weight });
+                start = end;
+            }
+        }
+        segment.loss = Some(cut);
+        at + len
     }
 
     fn push(

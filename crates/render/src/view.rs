@@ -62,6 +62,8 @@ pub(super) struct Viewer<'r, 't> {
     spliced: bool,
     cache: Cache,
     kept: VecDeque<(Vec<u32>, bool, Rc<Rendering>)>,
+    /// What the template ends a turn with, once it was asked for.
+    ending: Option<Rc<str>>,
     /// Renderings whose characters were assigned by search, marks having changed what the template
     /// does.
     pub(super) searched: usize,
@@ -86,6 +88,7 @@ impl<'r, 't> Viewer<'r, 't> {
             spliced: false,
             cache,
             kept,
+            ending: None,
             searched: 0,
         }
     }
@@ -120,7 +123,7 @@ impl<'r, 't> Viewer<'r, 't> {
         let mut regions = self.regions(&text, members, asks);
         if let Some(last) = open {
             // The answer goes on inside of the last message, whose turn is not over.
-            let end = goes_on(&text, self.messages.text(last))
+            let end = goes_on(&text, (last, self.messages.text(last)), &regions)
                 .ok_or_else(|| Failure::Refused("the last message, which the answer goes on in, does not stand in the rendering".into()))?;
             text.truncate(end);
             regions.retain(|region| region.start < end);
@@ -166,25 +169,43 @@ impl<'r, 't> Viewer<'r, 't> {
         self.cache = Cache::default();
     }
 
-    /// How many of the tokens behind an answer end its turn.
-    pub(super) fn turn_end(&self, behind: &[u32]) -> Option<usize> {
-        self.encoder.turn_end(behind)
+    /// How many of the tokens behind an answer end its turn: up to the first that is known to end
+    /// one, else up to what the template ends a short answer with, else up to the first special
+    /// ones; `None` where there are none of these.
+    pub(super) fn turn_end(&mut self, behind: &[u32]) -> Result<Option<usize>, RenderError> {
+        if let Some(end) = self.encoder.known_end(behind) {
+            return Ok(Some(end));
+        }
+        let ending = self.turn_ending()?;
+        let ending = self.encoder.whole(&ending)?.ids;
+        let last = match ending.len() {
+            0 => None,
+            len => behind.windows(len).rposition(|ids| ids == ending).map(|at| at + len),
+        };
+        Ok(last.or_else(|| self.encoder.special_end(behind)))
     }
 
     /// What the template ends the turn of a short answer with; empty where it ends it with nothing,
     /// or refuses such a conversation.
-    pub(super) fn turn_ending(&mut self) -> Result<String, RenderError> {
+    pub(super) fn turn_ending(&mut self) -> Result<Rc<str>, RenderError> {
+        if let Some(ending) = &self.ending {
+            return Ok(Rc::clone(ending));
+        }
         const ANSWER: &str = "Yes, indeed.";
         let of = |role, content| Value::from_pairs([("role", role), ("content", content)]);
         let messages = vec![of("user", "Is it so?"), of("assistant", ANSWER)];
-        let Ok(Applied { text, .. }) = self.template.apply(messages, None, false) else {
-            return Ok(String::new());
-        };
-        let Some((_, behind)) = text.rsplit_once(ANSWER) else { return Ok(String::new()) };
+        let text = self.template.apply(messages, None, false).map(|applied| applied.text);
+        let text = text.unwrap_or_default();
+        let behind = text.rsplit_once(ANSWER).map_or("", |(_, behind)| behind);
         let tokens = self.encoder.whole(behind)?;
-        let end = self.encoder.turn_end(&tokens.ids).unwrap_or(0);
-        let byte = tokens.starts.get(end).map_or(behind.len(), |&start| start as usize);
-        Ok(if end == 0 { String::new() } else { behind[..byte].to_owned() })
+        let end = self.encoder.known_end(&tokens.ids);
+        let byte = match end.or_else(|| self.encoder.special_end(&tokens.ids)) {
+            Some(end) => tokens.starts.get(end).map_or(behind.len(), |&start| start as usize),
+            None => behind.trim_end().len(),
+        };
+        let ending: Rc<str> = behind[..byte].into();
+        self.ending = Some(Rc::clone(&ending));
+        Ok(ending)
     }
 
     /// Whether the ids of `members` are those of its text as one, which has to be asked where texts
@@ -239,7 +260,14 @@ impl<'r, 't> Viewer<'r, 't> {
 
 /// Where the last text of a rendering ends, as transformers finds it for
 /// `continue_final_message`: with the white space behind it where the template left that.
-fn goes_on(text: &str, last: &str) -> Option<usize> {
+///
+/// What the template writes behind may hold the same words, so where the text stands goes first.
+fn goes_on(text: &str, (number, last): (u32, &str), regions: &[Region]) -> Option<usize> {
+    let region = regions.iter().rfind(|region| region.segment == number);
+    let shown = |region: &&Region| text[region.start..region.end].trim().ends_with(last.trim());
+    if let Some(region) = region.filter(shown) {
+        return Some(region.end);
+    }
     let start = text.rfind(last.trim())?;
     let whole = last.trim_start();
     let kept = text[start..].starts_with(whole);

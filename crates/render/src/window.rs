@@ -4,8 +4,8 @@
 //! That holds for a template in which a message does not change later, or changes only behind the
 //! last user message, and looks no further back than a few messages. Whether it does is checked on
 //! the template and the conversation at hand: whenever a list has doubled, before anything but an
-//! append is done to it, and at the longest context the ids of the list are compared with those of
-//! the whole rendering. Where they differ, the tree is rendered anew without windows.
+//! append is done to it, and where nothing more is appended, the ids of the list are compared with
+//! those of the whole rendering. Where they differ, the tree is rendered anew without windows.
 use std::rc::Rc;
 
 use pleach_tree::{Append, ContextId, Role};
@@ -88,7 +88,7 @@ impl Rewriter<'_, '_> {
         held.list.extend(spans);
         held.members.extend(new);
         self.viewer.messages.starts(&held.members, &mut held.starts);
-        if held.starts.len() >= 2 * held.rendered || self.longest == Some(context) {
+        if held.starts.len() >= 2 * held.rendered || self.lists.is_end(context) {
             self.confirm_list(&held, context)?;
             held.rendered = held.starts.len();
         }
@@ -103,10 +103,16 @@ impl Rewriter<'_, '_> {
         context: ContextId,
     ) -> Result<(), RenderError> {
         let called = self.called.contains_key(&context);
-        let whole = self.viewer.ids(&held.members, called);
-        let whole = whole.map_err(|failure| self.refused(context, failure))?;
-        let ids = held.list.iter().flat_map(|&span| self.table.ids(span));
-        self.sure &= ids.eq(whole.iter());
+        let same = match self.viewer.ids(&held.members, called) {
+            Ok(whole) => {
+                let ids = held.list.iter().flat_map(|&span| self.table.ids(span));
+                ids.eq(whole.iter())
+            }
+            // What the template refuses as a whole is not rendered by its end either.
+            Err(Failure::Refused(_)) if !called => false,
+            Err(failure) => return Err(self.refused(context, failure)),
+        };
+        self.sure &= same;
         self.viewer.forget();
         Ok(())
     }

@@ -8,8 +8,8 @@ use crate::tokenizer;
 
 use pleach_render::Renderer;
 use pleach_tree::{
-    BranchTree, Evict, Evicted, Fidelity, Header, Origin, Part, ReadOptions, RecordBuilder, Role,
-    Segment, SegmentId,
+    BranchTree, Evict, Evicted, Fidelity, Generation, GenerationId, Header, Origin, Part,
+    ReadOptions, RecordBuilder, Role, Segment, SegmentId,
 };
 
 const CALLS: usize = 90;
@@ -75,6 +75,60 @@ fn session(asks: usize, clears: usize) -> BranchTree {
     }
     log.sample(context, []).unwrap();
     BranchTree::from_records(log.into_records(), "session", ReadOptions::STRICT).unwrap().0
+}
+
+/// A long conversation, and a shorter one with thoughts in its first calls alone, which another
+/// question ends.
+fn two_conversations() -> BranchTree {
+    let mut log = RecordBuilder::new(Header::new("test", Fidelity::Message)).unwrap();
+    let mut number = 0;
+    for (thread, calls, thoughts, asks) in [("main", 60, 0, false), ("side", 20, 4, true)] {
+        let sample = |log: &mut RecordBuilder, context, output: &[SegmentId]| {
+            let generation = Generation::new(GenerationId(0), context, output.to_vec());
+            log.generation(generation.in_thread(thread)).unwrap();
+        };
+        let mut key = || {
+            number += 1;
+            Some(pleach_tree::Source { file: 0, line: number, key: format!("k{number}") })
+        };
+        let say = |log: &mut RecordBuilder, role, origin, part, text: &str, source| {
+            let segment = Segment::new(SegmentId(0), role, origin).with_text(text);
+            log.segment(Segment { part, source, ..segment }).unwrap()
+        };
+        let task = say(&mut log, Role::User, Origin::Human, None, "Ring.", key());
+        let mut context = log.append(None, [task]).unwrap();
+        for call in 0..calls {
+            let (said, asked) = (key(), key());
+            let mut output = Vec::new();
+            if call < thoughts {
+                let part = Some(Part::Reasoning);
+                output.push(say(
+                    &mut log,
+                    Role::Assistant,
+                    Origin::Policy,
+                    part,
+                    "Loud?",
+                    said.clone(),
+                ));
+            }
+            output.push(say(&mut log, Role::Assistant, Origin::Policy, None, "Rung.", said));
+            sample(&mut log, context, &output);
+            let last = asks && call == calls - 1;
+            let (role, origin) = match last {
+                true => (Role::User, Origin::Human),
+                false => (Role::Tool, Origin::Environment),
+            };
+            output.push(say(&mut log, role, origin, None, "Again.", asked));
+            context = log.append(context, output).unwrap();
+        }
+        sample(&mut log, context, &[]);
+    }
+    BranchTree::from_records(log.into_records(), "session", ReadOptions::STRICT).unwrap().0
+}
+
+#[test]
+fn every_conversation_is_checked_where_it_ends_and_not_the_longest_alone() {
+    check("qwen.jinja", &template("qwen.jinja"), &two_conversations());
 }
 
 fn check(name: &str, renderer: &Renderer, tree: &BranchTree) {

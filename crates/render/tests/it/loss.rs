@@ -3,8 +3,11 @@
 //! text where the template does not show all of it.
 use std::path::Path;
 
+use crate::tokenizer;
+
 use pleach_render::{Loss, Rendered, Renderer};
 use pleach_tree::{BranchTree, ReadOptions};
+use serde_json::json;
 
 const HEADER: &str = r#"{"t":"header","version":1,"harness":"test","fidelity":"message"}"#;
 const QUESTION: [&str; 2] = [
@@ -112,6 +115,97 @@ fn what_the_template_cuts_away_is_put_behind_the_prompt_as_it_was_recorded() {
         };
         assert!(note.contains("cutting.jinja") && note.contains("segment 1 (\"<think>"), "{note}");
     }
+}
+
+/// An answer of a thought, a text and a call, as many as are given.
+fn answer(thought: Option<&str>, said: Option<&str>, call: Option<&str>) -> BranchTree {
+    let source = json!({"file": 0, "line": 1, "key": "m"});
+    let segment = |id: u32, part: &str, text: &str| json!({"t": "segment", "id": id, "role": "assistant", "origin": "policy", "part": part, "text": text, "source": source});
+    let parts = [("reasoning", thought), ("content", said), ("tool_call", call)];
+    let parts = (1..).zip(parts).filter_map(|(id, (part, text))| Some(segment(id, part, text?)));
+    let mut lines: Vec<String> = parts.map(|segment| segment.to_string()).collect();
+    let ids: Vec<u32> =
+        (1..).zip([thought, said, call]).filter_map(|(id, text)| text.map(|_| id)).collect();
+    lines.push(json!({"t": "generation", "id": 0, "context": 0, "output": ids}).to_string());
+    tree(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_text_that_repeats_what_the_template_drops_does_not_stand_for_it() {
+    let ring = r#"{"id":"c","name":"ring","input":{}}"#;
+    for (tree, expected) in [
+        (answer(Some("Rung."), Some("Rung."), None), "Rung.Rung.>".to_owned()),
+        (answer(None, Some("I ring it."), Some(ring)), format!("I ring it.{ring}>")),
+        (answer(None, Some("assistant\n</think>"), None), "assistant\n</think>>".to_owned()),
+        (answer(None, Some("end</think>"), None), "end</think>>".to_owned()),
+    ] {
+        let (trained, notes) = render(&template("cutting.jinja"), &tree);
+        assert_eq!(trained[0].1, expected);
+        assert!(notes.iter().any(|note| note.contains("does not show")), "{notes:?}");
+    }
+}
+
+#[test]
+fn only_a_tag_that_the_prompt_has_opened_is_left_out_of_what_was_recorded() {
+    for (said, expected) in
+        [(">\nx</think>y", ">\nx</think>y>"), ("<think>\nx</think>y", "x</think>y>")]
+    {
+        let (trained, _) = render(&template("cutting.jinja"), &answer(None, Some(said), None));
+        assert!(trained[0].0.ends_with("<assistant\n<think>\n"));
+        assert_eq!(trained[0].1, expected);
+    }
+}
+
+#[test]
+fn what_opens_a_call_is_not_lost_where_the_prompt_opens_a_thought() {
+    let ring = r#"{"id":"c","name":"ring","input":{}}"#;
+    let (trained, _) = render(&template("opening.jinja"), &answer(None, None, Some(ring)));
+    let call = r#"{"name": "ring", "arguments": {}}"#;
+    assert!(trained[0].0.ends_with("<assistant\n<think>\n"));
+    assert_eq!(trained[0].1, format!("<tool_call>\n{call}\n</tool_call>>"));
+}
+
+#[test]
+fn a_text_outside_of_the_spans_that_a_template_names_is_not_trained() {
+    let (trained, notes) =
+        render(&template("opening.jinja"), &answer(Some("Loud?"), Some("Rung."), None));
+    assert_eq!(trained[0].1, "Rung.>");
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn an_end_of_turn_inside_of_a_text_ends_no_answer() {
+    // The characters of a mark in a text keep marks from saying where texts stand.
+    let run = |text: &str| json!({"id": "c", "name": "run", "input": {"of": text}}).to_string();
+    let tree = answer(
+        Some("<|im_end|>\u{f0000}\u{100000}"),
+        Some("<|im_end|>a"),
+        Some(&run("<|im_end|>b")),
+    );
+    let renderer = Renderer::bytes();
+    let read = BranchTree::from_records(
+        renderer.render(&tree).unwrap().unwrap().records,
+        "rendered",
+        ReadOptions::STRICT,
+    );
+    let (new, _) = read.map_err(|error| error.to_string()).unwrap();
+    let view = new.views().next().unwrap();
+    let turn = "<think>\n<|im_end|>\u{f0000}\u{100000}\n</think>\n\n<|im_end|>a\n<tool_call>\n{\"name\": \"run\", \"arguments\": {\"of\": \"<|im_end|>b\"}}\n</tool_call><|im_end|>";
+    assert_eq!(view.tokens()[view.context().tokens()..], renderer.encode(turn).unwrap());
+}
+
+#[test]
+fn a_recorded_text_has_its_end_of_turn_under_a_tokenizer_without_special_tokens() {
+    let made = tokenizer::byte_level(false);
+    let cutting = include_str!("../fixtures/cutting.jinja");
+    let folder = tokenizer::folder(&made, cutting);
+    let renderer = Renderer::open(folder.path()).unwrap();
+    let tree = answer(Some("Rung."), Some("Rung!"), None);
+    let records = renderer.render(&tree).unwrap().unwrap().records;
+    let (new, _) = BranchTree::from_records(records, "rendered", ReadOptions::STRICT).unwrap();
+    let view = new.views().next().unwrap();
+    let expected = renderer.encode("Rung.Rung!<|im_end|>").unwrap();
+    assert!(view.tokens().ends_with(&expected), "{:?} {expected:?}", view.tokens());
 }
 
 #[test]

@@ -4,6 +4,7 @@
     clippy::expect_used,
     reason = "a test stops at what it does not expect"
 )]
+mod answers;
 mod folders;
 mod invariant;
 mod joined;

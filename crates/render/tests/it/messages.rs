@@ -1,11 +1,20 @@
 //! The messages of a context, put together without the crate's own code.
 use std::collections::HashMap;
 
-use pleach_tree::{BranchTree, ContextId, Part, Record, Role, Segment};
+use pleach_tree::{BranchTree, ContextId, Part, Record, Role, Segment, SegmentId};
 use serde_json::{Value, json};
 
 /// The messages that a chat template gets for a context.
 pub(crate) fn messages(tree: &BranchTree, context: ContextId) -> Vec<Value> {
+    messages_with(tree, context, &[])
+}
+
+/// The messages of a context and of what is said behind it.
+pub(crate) fn messages_with(
+    tree: &BranchTree,
+    context: ContextId,
+    said: &[SegmentId],
+) -> Vec<Value> {
     let names: HashMap<String, String> = tree
         .records()
         .iter()
@@ -18,8 +27,9 @@ pub(crate) fn messages(tree: &BranchTree, context: ContextId) -> Vec<Value> {
         })
         .collect();
     let mut groups: Vec<Vec<&Segment>> = Vec::new();
-    for span in tree.spans(context).expect("the context is there") {
-        let segment = tree.segment(span.segment).expect("the segment is there");
+    let held = tree.spans(context).expect("the context is there");
+    for id in held.into_iter().map(|span| span.segment).chain(said.iter().copied()) {
+        let segment = tree.segment(id).expect("the segment is there");
         match groups.last_mut() {
             Some(group) if goes_on(group, segment) => group.push(segment),
             _ => groups.push(vec![segment]),

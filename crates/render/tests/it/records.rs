@@ -336,6 +336,19 @@ fn a_tool_call_must_be_one() {
 }
 
 #[test]
+fn a_tool_call_may_be_deep_and_not_without_end() {
+    let render = |deep: usize| {
+        let input = format!("{}{}", "[".repeat(deep), "]".repeat(deep));
+        let text = format!(r#"{{"id":"c","name":"ring","input":{input}}}"#);
+        let line = serde_json::json!({"t": "segment", "id": 0, "role": "assistant", "origin": "policy", "part": "tool_call", "text": text});
+        Renderer::bytes().render(&tree(&[&line.to_string()])).map_err(|error| error.to_string())
+    };
+    assert!(render(120).is_ok());
+    let error = render(100_000).unwrap_err();
+    assert!(error.contains("lists and objects are more than 128 deep"), "{error}");
+}
+
+#[test]
 fn a_context_that_the_template_refuses_is_kept_where_nobody_is_called_under_it() {
     let lines = [
         r#"{"t":"segment","id":0,"role":"user","origin":"human","text":"Q"}"#,

@@ -64,6 +64,17 @@ fn a_prefilled_answer_goes_on_inside_of_its_message() {
 }
 
 #[test]
+fn a_prefilled_answer_ends_where_it_stands_and_not_where_the_template_repeats_it() {
+    for prefilled in ["end", "im", ">", "assistant"] {
+        let messages = json!([{"role": "user", "content": "Ring."}, {"role": "assistant", "content": prefilled}]);
+        let log = json!({"request": {"messages": messages, "continue_final_message": true}, "response": answer(" it.")});
+        let (context, said) = &trained(&Renderer::bytes(), &[log])[0];
+        assert_eq!(*context, format!("<user\nRing.>\n<assistant\n{prefilled}"));
+        assert_eq!(said, " it.>");
+    }
+}
+
+#[test]
 fn tools_reach_a_template_that_takes_them_as_tools() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tools.jinja");
     let renderer = Renderer::bytes().with_template(file).unwrap();
