@@ -44,10 +44,12 @@ fn is_conversation(input: &Input) -> Result<bool, HarnessError> {
     Ok(false)
 }
 
-/// The files of events in the order of their numbers.
+/// The files of events in the order of their numbers, of a conversation's folder or of its `events`;
+/// those further down are other conversations'.
 fn event_files(input: &Input) -> Result<Vec<Member>, HarnessError> {
     let mut members = input.members()?;
-    members.retain(|member| member.file_name().starts_with("event-"));
+    let own = |listed: &str| !listed.strip_prefix("events/").unwrap_or(listed).contains('/');
+    members.retain(|member| member.file_name().starts_with("event-") && own(&member.listed));
     members.sort_by_key(number);
     Ok(members)
 }
