@@ -8,11 +8,19 @@ use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert_from, de
 use pleach_tree::BranchTree;
 use proptest::prelude::*;
 
-const FIXTURES: [&str; 6] =
-    ["requests.jsonl", "rl.jsonl", "atif.json", "memexrl.jsonl", "tcrag.jsonl", "agentfold.jsonl"];
+const FIXTURES: [&str; 7] = [
+    "requests.jsonl",
+    "rl.jsonl",
+    "captures.jsonl",
+    "atif.json",
+    "memexrl.jsonl",
+    "tcrag.jsonl",
+    "agentfold.jsonl",
+];
 
-const HARNESSES: [Harness; 6] = [
+const HARNESSES: [Harness; 7] = [
     Harness::Requests,
+    Harness::Rl,
     Harness::Rl,
     Harness::Atif,
     Harness::MemexRl,
