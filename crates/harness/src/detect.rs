@@ -57,7 +57,8 @@ formats! {
     OpenCode => opencode;
     /// Session files of Claude Code.
     ClaudeCode => claude_code;
-    /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl.
+    /// Token logs of reinforcement learning: prime-rl and verifiers, slime, verl, NeMo Gym,
+    /// Switchyard, rLLM, TRL.
     Rl => rl;
     /// Logs of requests to the APIs of OpenAI and Anthropic.
     Requests => requests;

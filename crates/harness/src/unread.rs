@@ -153,6 +153,11 @@ const ALL: &[Unread] = &[
         },
         "it shows the last state of one conversation and not what each call saw: log the requests with a proxy and give that log, a line {\"request\":BODY,\"response\":BODY} a call",
     ),
+    Unread::json(
+        "a packed row of TRL (`TrainingRow`)",
+        |shape| shape.has_all(&["input_ids", "position_ids", "pred_index", "target_id"]),
+        "packing leaves out what of each sample is not trained: write the samples of the row instead, a line {\"input_ids\":[],\"completion_mask\":[],\"old_log_probs\":[],\"group_id\":0} a sample",
+    ),
     Unread::text("a chat of Aider", &["# aider chat started at", "TO LLM 2"], REQUESTS),
     Unread::text(
         "a SQLite database, as OpenCode, Goose and Cursor keep their sessions in",

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::core::draft::Draft;
 use crate::core::format::Format;
-use crate::core::prompts::{Call, Messages, Prompts, Said};
+use crate::core::prompts::{Call, Lineage, Messages, Prompts, Said};
 use crate::core::script::{self, Spot};
 use crate::core::shape::{Kind, Shape};
 use crate::formats::requests::{chat, parts};
@@ -217,6 +217,7 @@ impl Runs {
         let call = Call {
             rollout: rollout.to_owned(),
             thread: None,
+            lineage: Lineage::default(),
             prompt,
             said: said.collect(),
             model: model.cloned(),

@@ -242,6 +242,10 @@ const UNREAD: &[(&str, &str)] = &[
         r#"[{"id":0,"timestamp":"t","source":"user","message":"hi","action":"message","args":{}}]"#,
         "OpenHands before its SDK",
     ),
+    (
+        r#"{"input_ids":[1,2],"position_ids":[0,1],"pred_index":[0],"target_id":[2],"old_log_probs":[-0.5],"advantages":[1.0],"segment_id":[0]}"#,
+        "TRL",
+    ),
     ("\n# aider chat started at 2026-01-01 10:00:00\n\n#### hi\n", "Aider"),
     ("SQLite format 3\0\u{10}", "a SQLite database"),
 ];
@@ -256,7 +260,7 @@ fn a_file_of_a_program_that_is_known_and_not_read_is_refused_by_name_with_what_t
             let error = detect(&input).unwrap_err();
             assert!(matches!(error, HarnessError::Unread { .. }), "{title}: {error}");
             assert!(error.to_string().contains(title), "{title}: {error}");
-            let told = ["{\"request\":", "opencode export"];
+            let told = ["{\"request\":", "opencode export", "{\"input_ids\":"];
             assert!(told.iter().any(|told| error.to_string().contains(told)), "{title}: {error}");
             for options in [ReadOptions::STRICT, ReadOptions::LENIENT] {
                 let named = convert_from(&input, Some(Harness::Requests), options).unwrap_err();
@@ -303,6 +307,7 @@ fn numbers_as_python_writes_them_are_faults_at_their_key_in_every_log_that_pytho
         ("openhands.jsonl", OpenHands),
         ("requests.jsonl", Requests),
         ("rl.jsonl", Rl),
+        ("captures.jsonl", Rl),
         ("memexrl.jsonl", MemexRl),
         ("tcrag.jsonl", TcRag),
         ("agentfold.jsonl", AgentFold),

@@ -38,6 +38,7 @@ mod qwen_code;
 mod replayed;
 mod requests;
 mod rl;
+mod rl_captures;
 mod rollout;
 mod seen;
 mod shared;

@@ -8,9 +8,10 @@ use pleach_harness::{Harness, HarnessError, Input, ReadOptions, convert_from, de
 use pleach_tree::BranchTree;
 use proptest::prelude::*;
 
-const FIXTURES: [&str; 9] = [
+const FIXTURES: [&str; 10] = [
     "requests.jsonl",
     "rl.jsonl",
+    "captures.jsonl",
     "atif.json",
     "memexrl.jsonl",
     "tcrag.jsonl",
@@ -20,8 +21,9 @@ const FIXTURES: [&str; 9] = [
     "mini_swe_agent.json",
 ];
 
-const HARNESSES: [Harness; 9] = [
+const HARNESSES: [Harness; 10] = [
     Harness::Requests,
+    Harness::Rl,
     Harness::Rl,
     Harness::Atif,
     Harness::MemexRl,

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pleach_tree::{Extra, Segment};
+use pleach_tree::{By, ByKind, Extra, Segment};
 
 use crate::core::script::Spot;
 
@@ -19,6 +19,16 @@ pub(crate) struct Call {
     /// The harness's own key of the call.
     pub(crate) key: String,
     pub(crate) extra: Extra,
+    pub(crate) lineage: Lineage,
+}
+
+/// What a log itself says of where a prompt comes from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lineage {
+    /// How many units of the prompt are all that an earlier call was given and said.
+    pub(crate) parent: Option<usize>,
+    /// Who changed the list that the call before left.
+    pub(crate) by: Option<By>,
 }
 
 /// A segment that a call said, and its units as later prompts show them.
@@ -29,6 +39,11 @@ pub(crate) struct Said {
 }
 
 impl Call {
+    /// Who changed the list before it, where no words tell whose they are.
+    pub(super) fn doer(&self) -> By {
+        self.lineage.by.clone().unwrap_or_else(|| By::new(ByKind::Unknown))
+    }
+
     /// The units of all that was said.
     pub(super) fn output(&self) -> Vec<u32> {
         self.said.iter().flat_map(|said| said.units.iter().copied()).collect()

@@ -174,13 +174,13 @@ impl<U: Units> Prompts<U> {
         for kind in [ReplacementKind::Truncation, ReplacementKind::Placeholder] {
             let of: Vec<Gap> =
                 pairs.iter().filter(|(of, _)| *of == kind).map(|(_, gap)| gap.clone()).collect();
-            self.evict(draft, edit, &of, Some(kind), By::new(ByKind::Unknown));
+            self.evict(draft, edit, &of, Some(kind), edit.call.doer());
         }
         let placeholder = Some(ReplacementKind::Placeholder);
         for gap in rewritten {
             self.evict(draft, edit, &[gap], placeholder, By::rule("rewritten"));
         }
-        self.evict(draft, edit, &trims, None, By::new(ByKind::Unknown));
+        self.evict(draft, edit, &trims, None, edit.call.doer());
         for gap in others {
             self.other(draft, edit, gap);
         }
@@ -254,7 +254,7 @@ impl<U: Units> Prompts<U> {
     fn author(&self, edit: &Edit<'_>, run: &[u32]) -> (By, bool) {
         let wrote = |head: &&Head| !head.said().is_empty() && self.units.quotes(run, head.said());
         let Some(head) = edit.heads.all().map(|(_, head)| head).find(wrote) else {
-            return (By::new(ByKind::Unknown), false);
+            return (edit.call.doer(), false);
         };
         let model = self.models.get(head.node).cloned().flatten();
         let by = if model == edit.call.model {

@@ -149,14 +149,13 @@ impl<U: Units> Prompts<U> {
         repeated
     }
 
-    /// A thread of its own, `main` for the first one of a rollout.
+    /// A thread of its own of that name, `main` for the first one of a rollout.
     fn conversation(&mut self, call: &Call, name: &str) -> usize {
         let count = self.counts.entry((call.rollout.clone(), name.to_owned())).or_default();
         *count += 1;
         let name = match (&call.thread, name, *count) {
-            (Some(thread), "main", 1) => thread.clone(),
-            (None, "main", 1) => "main".into(),
-            (_, "main", count) => format!("main-{count}"),
+            (_, name @ "main", 1) => name.into(),
+            (Some(thread), name, 1) if thread == name => name.into(),
             (_, name, count) => format!("{name}-{count}"),
         };
         self.conversations.push(name);
@@ -167,12 +166,8 @@ impl<U: Units> Prompts<U> {
         let (segments, ids) = self.write(draft, call, &call.prompt, true);
         let held = draft.ledger.append(None, segments);
         let name = if summariser { "summarizer" } else { "main" };
-        let thread = call.thread.clone();
-        let conversation = match thread {
-            Some(thread) if !summariser => {
-                self.conversations.push(thread);
-                self.conversations.len() - 1
-            }
+        let conversation = match &call.thread {
+            Some(thread) if !summariser => self.conversation(call, thread),
             _ => self.conversation(call, name),
         };
         (

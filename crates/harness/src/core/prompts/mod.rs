@@ -15,6 +15,10 @@
 //! - **fork**: the prompt goes back to where an earlier call stood, and on from there: a retry or a
 //!   rewind.
 //!
+//! A call whose words the next prompt stands on is a summariser's, in a thread of its own that forks
+//! from where it was asked, whatever its prompt lacks. What a log says itself, of the call that a
+//! prompt goes on from or of who changed a list, goes before what is inferred.
+//!
 //! Whatever the reading, the context of a call holds exactly the units of its prompt; only names
 //! and identities are inferred. Ids that differ from the concatenated ones around one boundary are
 //! a tokeniser's doing and no eviction.
@@ -26,7 +30,7 @@ mod messages;
 mod read;
 mod tokens;
 
-pub(crate) use call::{Call, Said};
+pub(crate) use call::{Call, Lineage, Said};
 pub(crate) use follow::Prompts;
 pub(crate) use messages::Messages;
 pub(crate) use tokens::Tokens;

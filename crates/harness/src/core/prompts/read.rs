@@ -56,6 +56,9 @@ pub(super) fn read(units: &impl Units, heads: &Heads, call: &Call) -> Option<(He
             Reading::Fork { mark, keep: prompt.len(), reason: ForkReason::Retry },
         ));
     }
+    if let Some((place, mark, keep)) = call.lineage.parent.and_then(|end| parent(&found, end)) {
+        return Some((place, Reading::Fork { mark, keep, reason: ForkReason::Rewind }));
+    }
     if call.thread.is_some() {
         let &(place, head, _) = found.iter().find(|(place, ..)| place.live.is_some())?;
         return Some((
@@ -78,6 +81,15 @@ fn retried(found: &[(HeadIndex, &Head, usize)], len: usize) -> Option<(HeadIndex
     found.iter().filter(|(_, _, shared)| *shared == len).find_map(|(place, head, shared)| {
         let mark = head.marks_within(*shared).into_iter().rev().find(|mark| mark.prompt == len)?;
         Some((*place, mark))
+    })
+}
+
+/// The newest head that holds, as it was written, the call whose view ends at `end`.
+fn parent(found: &[(HeadIndex, &Head, usize)], end: usize) -> Option<(HeadIndex, Mark, usize)> {
+    found.iter().filter(|(_, _, shared)| *shared >= end).find_map(|(place, head, _)| {
+        let mark = head.marks_within(end).into_iter().rev().find(|mark| mark.end == Some(end))?;
+        let whole = head.is_boundary(end) && head.is_uncut(mark.prompt, end);
+        whole.then_some((*place, mark, end))
     })
 }
 

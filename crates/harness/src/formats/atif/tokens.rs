@@ -6,7 +6,7 @@ use pleach_tree::{Extra, Origin, Role, Segment, SegmentId};
 use super::import::Part;
 use super::model::TrajectoryStep;
 use crate::core::draft::Draft;
-use crate::core::prompts::{Call, Prompts, Said, Tokens};
+use crate::core::prompts::{Call, Lineage, Prompts, Said, Tokens};
 use crate::{Conversion, HarnessError};
 
 pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, HarnessError> {
@@ -34,6 +34,7 @@ pub(super) fn convert(mut draft: Draft, parts: Vec<Part>) -> Result<Conversion, 
                 spot: part.spot.clone(),
                 key,
                 extra: Extra::new(),
+                lineage: Lineage::default(),
             };
             prompts.push(&mut draft, call);
         }

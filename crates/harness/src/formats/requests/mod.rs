@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 
 use crate::core::draft::Draft;
 use crate::core::format::Format;
-use crate::core::prompts::{Call, Messages, Prompts, Said};
+use crate::core::prompts::{Call, Lineage, Messages, Prompts, Said};
 use crate::core::script::Spot;
 use crate::core::shape::{Kind, Shape};
 use crate::{Conversion, HarnessError, Input};
@@ -222,6 +222,7 @@ impl Log {
                 spot: Spot { file: self.file, at: at.clone() },
                 key,
                 extra: Extra::new(),
+                lineage: Lineage::default(),
             };
             self.prompts.push(&mut self.draft, call);
         }

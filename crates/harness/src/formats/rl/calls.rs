@@ -5,36 +5,41 @@ use std::sync::Arc;
 use pleach_tree::{Extra, Location, LossRun, Origin, Role, Segment, SegmentId};
 
 use super::Log;
-use super::sample::{Ids, Sample, TokensField, Weight};
-use crate::core::prompts::{Call, Said};
+use super::nested::Weight;
+use super::sample::{Ids, Sample, TokensField};
+use crate::core::prompts::{Call, Lineage, Said};
 use crate::core::script::Spot;
 
 /// The ids of a whole sequence, and which of them were sampled.
-struct Sequence {
-    ids: Vec<u32>,
+pub(super) struct Sequence {
+    pub(super) ids: Vec<u32>,
     /// Where the prompt ends.
-    prompt: usize,
+    pub(super) prompt: usize,
     /// Weights of what stands behind the prompt.
-    mask: Option<Vec<f64>>,
-    logprobs: Option<Vec<Option<f64>>>,
+    pub(super) mask: Option<Vec<f64>>,
+    pub(super) logprobs: Option<Vec<Option<f64>>>,
     /// Whether a weight of 0 says that something else than the policy wrote a token, or only that
     /// it carries no loss.
-    turns: bool,
+    pub(super) turns: bool,
 }
 
-/// Which rollout and thread a sequence is of.
-struct Owner<'p> {
-    rollout: &'p str,
-    thread: Option<String>,
-    policy: Option<Arc<str>>,
-    trained: bool,
+/// Which rollout and thread a sequence is of, and what is known of its call.
+pub(super) struct Owner<'p> {
+    pub(super) rollout: &'p str,
+    pub(super) thread: Option<String>,
+    pub(super) policy: Option<Arc<str>>,
+    pub(super) trained: bool,
+    /// The log's own name of the call.
+    pub(super) call: Option<String>,
+    pub(super) lineage: Lineage,
+    pub(super) extra: Extra,
 }
 
 impl Log {
     pub(super) fn sample(&mut self, mut sample: Sample, at: &Location) {
         let named = sample.rollout();
         let policy: Option<Arc<str>> = sample.policy().map(Into::into);
-        let trained = !sample.remove_sample;
+        let trained = !sample.is_masked();
         if let Some(steps) = sample.trajectory.take() {
             let rollout = named.unwrap_or_else(|| format!("r{}", self.samples - 1));
             for (index, step) in steps.into_iter().enumerate() {
@@ -46,7 +51,7 @@ impl Log {
                 };
                 let thread =
                     Some(step.trajectory_id.map_or_else(|| "main".into(), |id| id.to_string()));
-                let place = Owner { rollout: &rollout, thread, policy: policy.clone(), trained };
+                let place = Owner::of(&rollout, thread, policy.clone(), trained);
                 match sequence(ids) {
                     Some(sequence) => self.calls(sequence, &place, at, &key),
                     None => self.no_ids(at, &key),
@@ -60,7 +65,7 @@ impl Log {
         let named = named.or_else(|| sample.is_whole().then(|| format!("r{}", self.samples - 1)));
         let thread = named.is_some().then(|| "main".to_owned());
         let rollout = named.unwrap_or_else(|| "r0".into());
-        let place = Owner { rollout: &rollout, thread, policy, trained };
+        let place = Owner::of(&rollout, thread, policy, trained);
         match flat(&mut sample) {
             Some(sequence) => self.calls(sequence, &place, at, ""),
             None => self.no_ids(at, ""),
@@ -68,7 +73,7 @@ impl Log {
         self.outcome(&rollout, &sample, at);
     }
 
-    fn no_ids(&mut self, at: &Location, key: &str) {
+    pub(super) fn no_ids(&mut self, at: &Location, key: &str) {
         self.draft.fault(
             at,
             key,
@@ -78,7 +83,13 @@ impl Log {
     }
 
     /// One call for each run that was sampled.
-    fn calls(&mut self, mut sequence: Sequence, place: &Owner<'_>, at: &Location, key: &str) {
+    pub(super) fn calls(
+        &mut self,
+        mut sequence: Sequence,
+        place: &Owner<'_>,
+        at: &Location,
+        key: &str,
+    ) {
         self.check(&mut sequence, at, key);
         let spot = Spot { file: self.file, at: at.clone() };
         for range in sequence.sampled() {
@@ -92,8 +103,13 @@ impl Log {
                 model: place.policy.clone(),
                 unrecorded: Vec::new(),
                 spot: spot.clone(),
-                key: if key.is_empty() { place.rollout.to_owned() } else { key.to_owned() },
-                extra: Extra::new(),
+                key: match &place.call {
+                    Some(call) => call.clone(),
+                    None if key.is_empty() => place.rollout.to_owned(),
+                    None => key.to_owned(),
+                },
+                extra: place.extra.clone(),
+                lineage: place.lineage.clone(),
             };
             self.prompts.push(&mut self.draft, call);
         }
@@ -144,6 +160,18 @@ impl Log {
     }
 }
 
+impl<'p> Owner<'p> {
+    fn of(
+        rollout: &'p str,
+        thread: Option<String>,
+        policy: Option<Arc<str>>,
+        trained: bool,
+    ) -> Self {
+        let (call, lineage, extra) = (None, Lineage::default(), Extra::new());
+        Self { rollout, thread, policy, trained, call, lineage, extra }
+    }
+}
+
 impl Sequence {
     /// The runs of ids that the policy sampled.
     fn sampled(&self) -> Vec<Range<usize>> {
@@ -185,7 +213,7 @@ impl Sequence {
 }
 
 /// Weights, of which those that are no number are none.
-fn weights(mask: Vec<Option<Weight>>) -> Vec<f64> {
+pub(super) fn weights(mask: Vec<Option<Weight>>) -> Vec<f64> {
     mask.into_iter().map(|weight| weight.map_or(f64::NAN, |Weight(weight)| weight)).collect()
 }
 

@@ -7,6 +7,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::nested::{List, Object, Weight};
+use super::response::AgentResponse;
+use super::traces::{Trace, Traces};
+
 /// A sample, or a list of them, as groups are written.
 #[derive(Debug)]
 pub(super) enum Samples {
@@ -60,42 +64,6 @@ impl fmt::Display for Name {
     }
 }
 
-/// How much a token counts in the loss; some write only whether it does.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Weight(pub(super) f64);
-
-impl<'de> Deserialize<'de> for Weight {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WeightVisitor)
-    }
-}
-
-struct WeightVisitor;
-
-impl Visitor<'_> for WeightVisitor {
-    type Value = Weight;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, or true or false")
-    }
-
-    fn visit_bool<E>(self, counts: bool) -> Result<Weight, E> {
-        Ok(Weight(f64::from(u8::from(counts))))
-    }
-
-    fn visit_f64<E>(self, weight: f64) -> Result<Weight, E> {
-        Ok(Weight(weight))
-    }
-
-    fn visit_u64<E>(self, weight: u64) -> Result<Weight, E> {
-        Ok(Weight(weight as f64))
-    }
-
-    fn visit_i64<E>(self, weight: i64) -> Result<Weight, E> {
-        Ok(Weight(weight as f64))
-    }
-}
-
 /// Ids that were sampled, with the ids before them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -114,6 +82,8 @@ pub(super) struct Ids {
 pub(super) enum TokensField {
     List(Vec<u32>),
     Step(Ids),
+    /// How many there are, in a row that samples are gathered in.
+    Count,
 }
 
 impl<'de> Deserialize<'de> for TokensField {
@@ -137,6 +107,10 @@ impl<'de> Visitor<'de> for TokensVisitor {
             list.push(id);
         }
         Ok(TokensField::List(list))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<TokensField, E> {
+        Ok(TokensField::Count)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TokensField, A::Error> {
@@ -174,6 +148,45 @@ pub(super) struct Sample {
     pub(super) loss_mask: Option<Vec<Option<Weight>>>,
     pub(super) rollout_log_probs: Option<Vec<Option<f64>>>,
     pub(super) remove_sample: bool,
+    mask_sample: Option<Value>,
+    // Records of gateways, one a call.
+    pub(super) prompt_token_ids: Option<Vec<u32>>,
+    pub(super) prompt_ids_suffix: Option<Vec<u32>>,
+    pub(super) prompt_is_delta: Option<Value>,
+    pub(super) generation_token_ids: Option<Vec<u32>>,
+    pub(super) completion_token_ids: Option<Vec<u32>>,
+    pub(super) generation_log_probs: Option<Vec<Option<f64>>>,
+    pub(super) logprobs: Option<Value>,
+    pub(super) is_valid: Option<Value>,
+    pub(super) lineage_id: Option<Name>,
+    pub(super) trace_id: Option<Name>,
+    pub(super) parent_trace_id: Option<Name>,
+    pub(super) model_call_id: Option<Name>,
+    pub(super) parent_call_id: Option<Name>,
+    pub(super) request_id: Option<Name>,
+    pub(super) parent_session_id: Option<Name>,
+    weight_version: Option<Name>,
+    // Rows of which every token has its mask.
+    pub(super) input_ids: Option<Vec<u32>>,
+    pub(super) old_log_probs: Option<Vec<Option<f64>>>,
+    pub(super) advantage: Option<Value>,
+    pub(super) group_id: Option<Name>,
+    model_version: Option<Name>,
+    // What holds several records.
+    pub(super) schema_version: Option<Value>,
+    pub(super) version: Option<Value>,
+    completions: List<Object<Sample>>,
+    deltas: List<Object<Sample>>,
+    samples: List<Object<Sample>>,
+    pub(super) training_traces: Object<Traces>,
+    pub(super) traces: List<Trace>,
+    pub(super) response: Object<AgentResponse>,
+    #[serde(rename = "_ng_rollout_id")]
+    gym_rollout: Option<Name>,
+    #[serde(rename = "_ng_task_index")]
+    gym_task: Option<Name>,
+    #[serde(rename = "_ng_rollout_index")]
+    gym_index: Option<Name>,
     rollout_id: Option<Name>,
     trajectory_id: Option<Name>,
     session_id: Option<Name>,
@@ -193,11 +206,33 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// The records that it holds, each with its key.
+    pub(super) fn nested(&mut self) -> Vec<(String, Sample)> {
+        let lists = [
+            ("completions", &mut self.completions),
+            ("deltas", &mut self.deltas),
+            ("samples", &mut self.samples),
+        ];
+        let mut nested = Vec::new();
+        for (key, list) in lists {
+            for (index, sample) in std::mem::take(&mut list.0).into_iter().enumerate() {
+                nested.extend(sample.0.map(|sample| (format!("{key}[{index}]"), *sample)));
+            }
+        }
+        nested
+    }
+
+    /// Whether nothing of it is to be trained.
+    pub(super) fn is_masked(&self) -> bool {
+        self.remove_sample || self.mask_sample == Some(Value::Bool(true))
+    }
+
     /// The rollout that the sample is of, where it says so.
     pub(super) fn rollout(&self) -> Option<String> {
-        let named =
-            [&self.rollout_id, &self.session_id, &self.trajectory_id].into_iter().flatten().next();
-        match (named, &self.group_index, &self.index) {
+        let named = [&self.gym_rollout, &self.rollout_id, &self.session_id, &self.trajectory_id];
+        let named = named.into_iter().flatten().next();
+        let group = self.group_index.as_ref().or(self.gym_task.as_ref());
+        match (named, group, self.index.as_ref().or(self.gym_index.as_ref())) {
             (Some(name), ..) => Some(name.to_string()),
             (None, Some(group), Some(index)) => Some(format!("{group}/{index}")),
             (None, None, Some(index)) => Some(index.to_string()),
@@ -216,7 +251,9 @@ impl Sample {
 
     /// Which weights sampled it.
     pub(super) fn policy(&self) -> Option<String> {
-        self.weight_versions.last().map(ToString::to_string).or_else(|| self.model.clone())
+        let versions = [self.weight_versions.last(), self.weight_version.as_ref()];
+        let version = versions.into_iter().flatten().next().or(self.model_version.as_ref());
+        version.map(ToString::to_string).or_else(|| self.model.clone())
     }
 
     /// Its reward and how it ended, where there is a reward.
@@ -238,7 +275,9 @@ impl Sample {
             _ if self.is_truncated == Some(true) => Status::Overlong,
             _ => Status::Finished,
         };
-        let group = [&self.group_index, &self.example_id, &self.uid].into_iter().flatten().next();
+        let groups =
+            [&self.group_index, &self.example_id, &self.uid, &self.group_id, &self.gym_task];
+        let group = groups.into_iter().flatten().next();
         let group = group.map_or_else(|| rollout.to_owned(), ToString::to_string);
         Some(Outcome { rollout: rollout.to_owned(), group, reward: reward?, status, extra })
     }
